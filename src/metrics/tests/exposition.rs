@@ -1,0 +1,64 @@
+//! The text that a Prometheus server reads.
+
+use metrics::{Counter, Histogram, Snapshot, render};
+
+#[test]
+fn counters_gauges_and_histograms_render_with_their_labels() {
+    let requests = Counter::default();
+    requests.add(3);
+    let latency = Histogram::default();
+    latency.record_nanos(80_000);
+    latency.record_nanos(3_000_000);
+    let mut snapshot = Snapshot::default();
+    snapshot.counter("coretide_requests", "Requests.", &[("api", "Fetch")], requests.get());
+    snapshot.gauge("coretide_budget_bytes", "Budget.", &[], 1.5);
+    snapshot.histogram("coretide_request_seconds", "Latency.", &[("core", "0")], &latency);
+
+    let text = render(&snapshot);
+
+    assert!(text.contains("# TYPE coretide_requests_total counter\n"), "{text}");
+    assert!(text.contains("coretide_requests_total{api=\"Fetch\"} 3\n"), "{text}");
+    assert!(text.contains("coretide_budget_bytes 1.5\n"), "{text}");
+    assert!(text.contains("coretide_request_seconds_bucket{core=\"0\",le=\"0.0001\"} 1\n"));
+    assert!(text.contains("coretide_request_seconds_bucket{core=\"0\",le=\"0.005\"} 2\n"));
+    assert!(text.contains("coretide_request_seconds_bucket{core=\"0\",le=\"+Inf\"} 2\n"));
+    assert!(text.contains("coretide_request_seconds_count{core=\"0\"} 2\n"));
+}
+
+#[test]
+fn slots_merge_into_one_family_each() {
+    let of_slot = |core: &str, value| {
+        let mut snapshot = Snapshot::default();
+        snapshot.counter("coretide_requests", "Requests.", &[("core", core)], value);
+        snapshot
+    };
+    let mut all = of_slot("0", 1);
+    all.merge(of_slot("1", 2));
+
+    let text = render(&all);
+
+    assert_eq!(text.matches("# TYPE").count(), 1);
+    assert!(text.contains("{core=\"0\"} 1\n") && text.contains("{core=\"1\"} 2\n"), "{text}");
+}
+
+#[test]
+fn label_values_that_contain_quotes_and_newlines_stay_one_line() {
+    let mut snapshot = Snapshot::default();
+    snapshot.counter("coretide_requests", "Requests.", &[("client", "a\"b\\c\nd")], 1);
+
+    let text = render(&snapshot);
+
+    assert!(text.contains(r#"{client="a\"b\\c\nd"} 1"#), "{text}");
+    assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn a_histogram_answers_quantiles_and_clamps_extremes() {
+    let latency = Histogram::default();
+    assert_eq!(latency.quantile_nanos(0.99), 0);
+    latency.record_nanos(0);
+    latency.record_nanos(u64::MAX / 4);
+    assert_eq!(latency.count(), 2);
+    assert!(latency.quantile_nanos(1.0) >= 59_000_000_000);
+    assert!(latency.quantile_nanos(0.1) <= 1_100);
+}
