@@ -1,0 +1,1 @@
+//! Opaque, CRC-framed, durable entries for the metadata quorum.

@@ -1,0 +1,1 @@
+//! Leader epochs and the offsets they began at.

@@ -1,0 +1,1 @@
+//! Offset and time index: Kafka's formats and the lookups in them.

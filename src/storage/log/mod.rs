@@ -1,0 +1,1 @@
+//! One partition: append, group commit, read, truncate, retain.

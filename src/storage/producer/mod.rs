@@ -1,0 +1,1 @@
+//! Producer state: sequence rules, the five remembered batches, snapshots.

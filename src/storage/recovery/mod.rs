@@ -1,0 +1,1 @@
+//! What a restart accepts of a log, and what it refuses.

@@ -1,0 +1,1 @@
+//! Segment files: names, space allocated ahead, batch scanning.
