@@ -5,12 +5,13 @@
 //! without waiting (index formats, sequence rules, epoch cache, batch chains) sits in modules of
 //! its own that never await. The crate knows nothing of requests, replicas or topics' meaning.
 
-mod epochs;
-mod index;
 mod log;
-mod producer;
 mod recovery;
 mod segment;
 
 pub mod entry_log;
+pub mod envelope;
+pub mod epochs;
+pub mod index;
 pub mod offline;
+pub mod producer;
