@@ -1,0 +1,149 @@
+//! Memory that devices read and write directly.
+//!
+//! A buffer is filled by one owner, then frozen into a block. A block is immutable, may be shared
+//! by slices and be in flight to the disk and to sockets at the same time. Buffers, blocks and the
+//! bytes made of them live and die on one core: registered memory belongs to that core's ring.
+
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut, Range};
+use std::rc::Rc;
+use std::thread::ThreadId;
+
+use bytes::Bytes;
+
+use crate::memory::{Memory, zeroed};
+
+/// Start and length of memory for direct I/O are multiples of this.
+pub const ALIGNMENT: usize = 4096;
+
+/// Writable memory, aligned, with a length that is a multiple of `ALIGNMENT`.
+pub struct AlignedBuf {
+    memory: Memory,
+}
+
+impl AlignedBuf {
+    /// Zeros, `len` rounded up to a multiple of `ALIGNMENT`, at least one.
+    pub fn zeroed(len: usize) -> Self {
+        let len = len.max(1).next_multiple_of(ALIGNMENT);
+        let memory = zeroed(len);
+        assert_eq!(memory.as_ref().len(), len);
+        assert_eq!(memory.as_ref().as_ptr().addr() % ALIGNMENT, 0);
+        AlignedBuf { memory }
+    }
+
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.memory.as_ref().len()
+    }
+
+    pub fn freeze(self) -> Block {
+        Block::from_memory(self.memory)
+    }
+
+    /// Freezes the first `len` bytes, a multiple of `ALIGNMENT`. Unlike a slice of a block, the
+    /// result is written to disk without a copy.
+    pub fn freeze_prefix(mut self, len: usize) -> Block {
+        assert!(len > 0 && len <= self.len() && len.is_multiple_of(ALIGNMENT));
+        self.memory.trim_to_size(len);
+        Block::from_memory(self.memory)
+    }
+}
+
+impl Deref for AlignedBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.memory.as_ref()
+    }
+}
+
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.memory.as_mut()
+    }
+}
+
+/// Immutable bytes, cheap to clone and to slice.
+#[derive(Clone)]
+pub struct Block {
+    memory: Option<Rc<Memory>>,
+    start: usize,
+    len: usize,
+}
+
+impl Block {
+    pub fn empty() -> Self {
+        Block { memory: None, start: 0, len: 0 }
+    }
+
+    pub(crate) fn from_memory(memory: Memory) -> Self {
+        let len = memory.as_ref().len();
+        Block { memory: Some(Rc::new(memory)), start: 0, len }
+    }
+
+    /// The memory itself, when this block is all of it.
+    pub(crate) fn whole_memory(&self) -> Option<&Rc<Memory>> {
+        let memory = self.memory.as_ref()?;
+        (self.start == 0 && self.len == (**memory).as_ref().len()).then_some(memory)
+    }
+
+    /// A part of this block; the memory stays shared.
+    pub fn slice(&self, range: Range<usize>) -> Block {
+        assert!(range.start <= range.end && range.end <= self.len, "slice outside of the block");
+        Block {
+            memory: self.memory.clone(),
+            start: self.start + range.start,
+            len: range.end - range.start,
+        }
+    }
+
+    /// The same memory as `Bytes`, without a copy. Its last clone must be dropped on this core's
+    /// thread; anything else ends the process.
+    pub fn to_bytes(&self) -> Bytes {
+        if self.len == 0 {
+            return Bytes::new();
+        }
+        Bytes::from_owner(Pinned {
+            block: ManuallyDrop::new(self.clone()),
+            thread: std::thread::current().id(),
+        })
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.memory {
+            Some(memory) => &(**memory).as_ref()[self.start..self.start + self.len],
+            None => &[],
+        }
+    }
+}
+
+/// A block that says it can be sent and makes sure that it is not dropped elsewhere.
+struct Pinned {
+    block: ManuallyDrop<Block>,
+    thread: ThreadId,
+}
+
+// SAFETY: other threads can only read the bytes, which nobody writes any more once they are
+// frozen. The reference count is touched by `Drop` alone, which refuses any thread but the one
+// that made the block.
+unsafe impl Send for Pinned {}
+
+impl AsRef<[u8]> for Pinned {
+    fn as_ref(&self) -> &[u8] {
+        &self.block
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if std::thread::current().id() != self.thread {
+            crate::abort("bytes of a disk block were dropped on another core");
+        }
+        // SAFETY: dropped once, here, on the thread that made it.
+        unsafe { ManuallyDrop::drop(&mut self.block) }
+    }
+}

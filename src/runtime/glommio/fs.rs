@@ -1,0 +1,233 @@
+//! Names on disk. All of it may block, so it runs beside the executor; none of it is in the path
+//! of a record.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::statfs::{FsType, Statfs, fstatfs};
+
+use super::task::blocking;
+use crate::disk::{Entry, FsError, FsInfo};
+
+/// Runs `action` on `path` beside the executor.
+async fn on<R: Send + 'static>(
+    op: &'static str,
+    path: impl AsRef<Path>,
+    action: impl FnOnce(&Path) -> io::Result<R> + Send + 'static,
+) -> Result<R, FsError> {
+    let path = path.as_ref().to_path_buf();
+    blocking(move || action(&path).map_err(|source| FsError::new(op, &path, source))).await
+}
+
+/// Their names are durable only after `sync_dir` of each parent.
+pub async fn create_dir_all(path: impl AsRef<Path>) -> Result<(), FsError> {
+    on("create directory", path, |path| std::fs::create_dir_all(path)).await
+}
+
+/// Everything in `dir`, by name.
+pub async fn list(dir: impl AsRef<Path>) -> Result<Vec<Entry>, FsError> {
+    on("list", dir, |dir| {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                // Removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let name = entry.file_name().into_string().map_err(|name| {
+                let why = format!("{} is not UTF-8", name.display());
+                io::Error::new(io::ErrorKind::InvalidData, why)
+            })?;
+            entries.push(Entry { name, is_dir: metadata.is_dir(), len: metadata.len() });
+        }
+        entries.sort();
+        Ok(entries)
+    })
+    .await
+}
+
+pub async fn exists(path: impl AsRef<Path>) -> Result<bool, FsError> {
+    on("stat", path, |path| path.try_exists()).await
+}
+
+/// Durable only after `sync_dir` of both parents.
+pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), FsError> {
+    let to = to.as_ref().to_path_buf();
+    on("rename", from, move |from| std::fs::rename(from, to)).await
+}
+
+pub async fn remove_file(path: impl AsRef<Path>) -> Result<(), FsError> {
+    on("remove", path, |path| std::fs::remove_file(path)).await
+}
+
+pub async fn remove_dir_all(path: impl AsRef<Path>) -> Result<(), FsError> {
+    on("remove directory", path, |path| std::fs::remove_dir_all(path)).await
+}
+
+/// Makes the names in `dir` durable.
+pub async fn sync_dir(dir: impl AsRef<Path>) -> Result<(), FsError> {
+    on("sync directory", dir, sync_dir_now).await
+}
+
+fn sync_dir_now(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+pub async fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, FsError> {
+    on("read", path, |path| std::fs::read(path)).await
+}
+
+/// Replaces `path` durably: after a crash it holds either what it held before or all of
+/// `contents`. The temporary file beside it ends in `.tmp`.
+pub async fn write_atomic(path: impl AsRef<Path>, contents: &[u8]) -> Result<(), FsError> {
+    let contents = contents.to_vec();
+    on("write", path, move |path| {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        let temporary = PathBuf::from(temporary);
+        let mut file = File::create(&temporary)?;
+        file.write_all(&contents)?;
+        file.sync_all()?;
+        drop(file);
+        std::fs::rename(&temporary, path)?;
+        sync_dir_now(parent_of(path))
+    })
+    .await
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A lock that lasts until it is dropped or the process ends, however it ends.
+#[derive(Debug)]
+#[must_use = "the lock is released when this is dropped"]
+pub struct LockGuard {
+    _file: Flock<File>,
+}
+
+/// Locks the file at `path`, which is made if need be, against every other holder in this or
+/// another process. Fails at once with `WouldBlock` when it is held, and says by whom.
+pub async fn lock(path: impl AsRef<Path>) -> Result<LockGuard, FsError> {
+    on("lock", path, |path| {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => file,
+            Err((file, nix::errno::Errno::EWOULDBLOCK)) => return Err(held(file)),
+            Err((_file, error)) => return Err(error.into()),
+        };
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())?;
+        Ok(LockGuard { _file: file })
+    })
+    .await
+}
+
+/// The holder writes its process id into the file, but may not have come to it yet.
+fn held(mut file: File) -> io::Error {
+    let mut holder = String::new();
+    let by = match file.read_to_string(&mut holder) {
+        Ok(_) if holder.trim().parse::<u32>().is_ok() => format!("process {}", holder.trim()),
+        _ => "another process".to_owned(),
+    };
+    io::Error::new(io::ErrorKind::WouldBlock, format!("it is held by {by}"))
+}
+
+/// What `dir`, which must be writable, is on.
+pub async fn info(dir: impl AsRef<Path>) -> Result<FsInfo, FsError> {
+    on("inspect", dir, |dir| {
+        let opened = File::open(dir)?;
+        let statfs = fstatfs(&opened)?;
+        let kind = kind_of(&statfs);
+        let unit = u64::try_from(statfs.block_size()).unwrap_or(1);
+        let device = opened.metadata()?.dev();
+        Ok(FsInfo {
+            direct_io: kind != "tmpfs" && probe_direct_io(dir)?,
+            kind,
+            free: statfs.blocks_available().saturating_mul(unit),
+            total: statfs.blocks().saturating_mul(unit),
+            logical_sector: sector(device, "logical_block_size"),
+            physical_sector: sector(device, "physical_block_size"),
+        })
+    })
+    .await
+}
+
+fn kind_of(statfs: &Statfs) -> String {
+    let FsType(magic) = statfs.filesystem_type();
+    match FILE_SYSTEMS.iter().find(|(known, _)| *known == magic as u64 & 0xffff_ffff) {
+        Some((_, name)) => (*name).to_owned(),
+        None => format!("0x{magic:x}"),
+    }
+}
+
+/// Really writes a block past the page cache, into a file without a name where that exists.
+fn probe_direct_io(dir: &Path) -> io::Result<bool> {
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_TMPFILE | libc::O_DIRECT);
+    let named = dir.join(".direct-io-probe.tmp");
+    let file = match options.open(dir) {
+        Ok(file) => file,
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(false),
+        Err(_no_nameless_files) => {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT);
+            let opened = options.open(&named);
+            if named.try_exists()? {
+                std::fs::remove_file(&named)?;
+            }
+            match opened {
+                Ok(file) => file,
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    match file.write_all_at(&Page([0; 4096]).0, 0) {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+        // A full disk says nothing about how it is written.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Of the disk behind `device`, or of the disk that this partition is on.
+fn sector(device: u64, attribute: &str) -> u32 {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let base = format!("/sys/dev/block/{major}:{minor}");
+    [format!("{base}/queue/{attribute}"), format!("{base}/../queue/{attribute}")]
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok())
+        .unwrap_or(512)
+}
+
+/// Magic numbers from the kernel's `magic.h` and statfs(2).
+const FILE_SYSTEMS: [(u64, &str); 14] = [
+    (0xef53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683e, "btrfs"),
+    (0x0102_1994, "tmpfs"),
+    (0x8584_58f6, "ramfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xf2f5_2010, "f2fs"),
+    (0xca45_1a4e, "bcachefs"),
+    (0x794c_7630, "overlay"),
+    (0x6969, "nfs"),
+    (0xff53_4d42, "cifs"),
+    (0x6573_5546, "fuse"),
+    (0x0102_1997, "9p"),
+    (0xf15f, "ecryptfs"),
+];
