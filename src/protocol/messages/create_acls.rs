@@ -1,0 +1,40 @@
+//! Behaviour: Adds access rules.
+//!
+//! Versions: 1–3, flexible from 2. 1 has patterns (KIP-290), 3 users as resources (KIP-373).
+
+use crate::wire::messages;
+use crate::{ErrorCode, Str};
+
+messages! {
+    api CreateAcls;
+
+    request CreateAclsRequest {
+        creations: Vec<AclCreation> [1..],
+    }
+
+    part AclCreation {
+        /// 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
+        resource_type: i8 [1..],
+        resource_name: Str [1..],
+        /// 3 literal, 4 prefixed.
+        resource_pattern_type: i8 [1..] = 3,
+        principal: Str [1..],
+        host: Str [1..],
+        /// 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster
+        /// action, 10 describe configs, 11 alter configs, 12 idempotent write.
+        operation: i8 [1..],
+        /// 1 any, 2 deny, 3 allow.
+        permission_type: i8 [1..],
+    }
+
+    response CreateAclsResponse {
+        /// How long the sender should hold back, in ms (KIP-219).
+        throttle_time_ms: i32 [1..],
+        results: Vec<AclCreationResult> [1..],
+    }
+
+    part AclCreationResult {
+        error_code: ErrorCode [1..],
+        error_message: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
+    }
+}

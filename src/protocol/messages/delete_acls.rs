@@ -1,0 +1,57 @@
+//! Behaviour: Removes the access rules that filters match, and tells which those were.
+//!
+//! Versions: 1–3, flexible from 2. 1 has patterns (KIP-290), 3 users as resources (KIP-373).
+
+use crate::wire::messages;
+use crate::{ErrorCode, Str};
+
+messages! {
+    api DeleteAcls;
+
+    request DeleteAclsRequest {
+        filters: Vec<DeleteAclsFilter> [1..],
+    }
+
+    part DeleteAclsFilter {
+        resource_type_filter: i8 [1..],
+        resource_name_filter: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
+        /// 1 any, 2 match, 3 literal, 4 prefixed.
+        pattern_type_filter: i8 [1..] = 3,
+        principal_filter: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
+        host_filter: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
+        /// 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster
+        /// action, 10 describe configs, 11 alter configs, 12 idempotent write.
+        operation: i8 [1..],
+        /// 1 any, 2 deny, 3 allow.
+        permission_type: i8 [1..],
+    }
+
+    response DeleteAclsResponse {
+        /// How long the sender should hold back, in ms (KIP-219).
+        throttle_time_ms: i32 [1..],
+        filter_results: Vec<DeleteAclsFilterResult> [1..],
+    }
+
+    part DeleteAclsFilterResult {
+        error_code: ErrorCode [1..],
+        error_message: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
+        matching_acls: Vec<DeleteAclsMatchingAcl> [1..],
+    }
+
+    part DeleteAclsMatchingAcl {
+        error_code: ErrorCode [1..],
+        error_message: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
+        /// 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
+        resource_type: i8 [1..],
+        resource_name: Str [1..],
+        /// 3 literal, 4 prefixed.
+        pattern_type: i8 [1..] = 3,
+        principal: Str [1..],
+        host: Str [1..],
+        /// 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster
+        /// action, 10 describe configs, 11 alter configs, 12 idempotent write.
+        operation: i8 [1..],
+        /// 1 any, 2 deny, 3 allow.
+        permission_type: i8 [1..],
+    }
+}
