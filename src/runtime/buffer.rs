@@ -11,7 +11,7 @@ use std::thread::ThreadId;
 
 use bytes::Bytes;
 
-use crate::memory::{Memory, zeroed};
+use crate::back::memory::{Memory, zeroed};
 
 /// Start and length of memory for direct I/O are multiples of this.
 pub const ALIGNMENT: usize = 4096;
@@ -82,6 +82,7 @@ impl Block {
     }
 
     /// The memory itself, when this block is all of it.
+    #[cfg(not(sim))]
     pub(crate) fn whole_memory(&self) -> Option<&Rc<Memory>> {
         let memory = self.memory.as_ref()?;
         (self.start == 0 && self.len == (**memory).as_ref().len()).then_some(memory)

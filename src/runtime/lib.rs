@@ -23,14 +23,10 @@ mod statistics;
 #[cfg(not(sim))]
 mod glommio;
 #[cfg(sim)]
-mod memory;
-#[cfg(sim)]
 pub mod sim;
 
 #[cfg(not(sim))]
 use crate::glommio as back;
-#[cfg(not(sim))]
-use crate::glommio::memory;
 #[cfg(sim)]
 use crate::sim as back;
 

@@ -56,10 +56,8 @@ pub(crate) fn mesh<M: Send + 'static>(
         last_arrival_ns: Cell::new(0),
         senders: RefCell::new(VecDeque::new()),
     };
-    let inbox = |_| Inbox {
-        arrived: RefCell::new(VecDeque::new()),
-        receivers: RefCell::new(Vec::new()),
-    };
+    let inbox =
+        |_| Inbox { arrived: RefCell::new(VecDeque::new()), receivers: RefCell::new(Vec::new()) };
     let all = Rc::new(Lanes {
         world: world.clone(),
         process: process.clone(),

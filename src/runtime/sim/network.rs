@@ -332,7 +332,7 @@ impl Socket {
     pub(crate) fn deliver(self: &Rc<Self>, world: &Rc<World>) {
         let host = &self.process.host;
         while !world.network.is_cut(self.remote_host, host.id)
-            && !(self.vanished.get() && !host.powered.get())
+            && (host.powered.get() || !self.vanished.get())
         {
             let packet = {
                 let mut inbox = self.inbox.borrow_mut();

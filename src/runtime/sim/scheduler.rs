@@ -156,8 +156,7 @@ impl Scheduler {
     }
 
     fn queue_woken(&self) {
-        let woken =
-            std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner));
+        let woken = std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner));
         if woken.is_empty() {
             return;
         }
