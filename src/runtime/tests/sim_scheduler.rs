@@ -1,5 +1,6 @@
 //! Determinism of the simulator: equal seeds give equal worlds, different seeds different ones.
 #![cfg(sim)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
