@@ -24,7 +24,7 @@ pub struct NewRecord<'a> {
 }
 
 /// Collects records into one batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BatchBuilder {
     compression: Compression,
     header: BatchHeader,
@@ -121,7 +121,8 @@ impl BatchBuilder {
 
     /// The finished batch. Panics when it is longer than 2^31-1 bytes.
     pub fn build(&self) -> Bytes {
-        let mut encoder = Encoder::new(self.compression, vec![0; HEADER_BYTES], usize::MAX);
+        let out = vec![0; HEADER_BYTES];
+        let mut encoder = Encoder::new(self.compression, out, usize::MAX, self.records.len());
         // Compression into memory fails only at the limit, and there is none.
         let written = encoder.write_all(&self.records).and_then(|()| encoder.finish());
         let mut batch = match written {

@@ -24,7 +24,8 @@ pub const NO_SEQUENCE: i32 = -1;
 pub(super) const BATCH_LENGTH_AT: usize = 8;
 pub(super) const LEADER_EPOCH_AT: usize = 12;
 pub(super) const MAGIC_AT: usize = 16;
-pub(super) const CRC_AT: usize = 17;
+/// Where the checksum is.
+pub const CRC_AT: usize = 17;
 pub(super) const ATTRIBUTES_AT: usize = 21;
 const LAST_OFFSET_DELTA_AT: usize = 23;
 const BASE_TIMESTAMP_AT: usize = 27;

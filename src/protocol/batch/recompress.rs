@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use super::compression::{Compression, Encoder};
+use super::compression::{Codec, Compression, Encoder};
 use super::header::{
     BatchHeader, CRC_AT, HEADER_BYTES, LOG_APPEND_TIME_BIT, LOG_OVERHEAD_BYTES, MAGIC,
     TRANSACTIONAL_BIT, TimestampType, crc_of,
@@ -23,8 +23,10 @@ impl Rewriter {
     /// The new batch, header included, is at most `bytes_max` long.
     pub fn new(old: &BatchHeader, compression: Compression, bytes_max: usize) -> Self {
         let bytes_max = bytes_max.min(i32::MAX as usize);
+        let growth = if old.compression() == Ok(Codec::None) { 1 } else { USUAL_RATIO };
+        let input_bytes = old.size_in_bytes() * growth;
         Self {
-            encoder: Encoder::new(compression, vec![0; HEADER_BYTES], bytes_max),
+            encoder: Encoder::new(compression, vec![0; HEADER_BYTES], bytes_max, input_bytes),
             old_base_timestamp: old.base_timestamp,
             new_base_timestamp: None,
             scratch: Vec::with_capacity(32),
@@ -83,3 +85,6 @@ impl Sink for Rewriter {
         self.encoder.write_all(bytes).map_err(|_| ScanError::SinkFull)
     }
 }
+
+/// How much larger than on the wire compressed records usually are.
+const USUAL_RATIO: usize = 8;

@@ -18,8 +18,9 @@ const MATCH_BYTES_MIN: usize = 4;
 const LAST_LITERALS: usize = 5;
 const LAST_MATCH_DISTANCE: usize = 12;
 const HASH_BITS: u32 = 14;
-/// Positions that one search visits at most, however high the level.
-const ATTEMPTS_MAX: u32 = 1 << 12;
+/// A match that ends the search for a better one.
+const GOOD_MATCH_BYTES: usize = 1 << 10;
+const LEVEL_MAX: u32 = 17;
 
 pub(in super::super) struct Encoder {
     out: Bounded,
@@ -31,13 +32,13 @@ pub(in super::super) struct Encoder {
 
 impl Encoder {
     pub(super) fn new(level: i32, out: Bounded) -> Self {
-        let attempts = 1_u32.checked_shl(level.max(1) as u32).unwrap_or(ATTEMPTS_MAX);
+        let level = level.max(1).unsigned_abs().min(LEVEL_MAX);
         Self {
             out,
             header_written: false,
             pending: Vec::with_capacity(BLOCK_BYTES),
             block: Vec::new(),
-            search: Search::new(attempts.min(ATTEMPTS_MAX)),
+            search: Search::new(4 * level * level),
         }
     }
 
@@ -93,6 +94,7 @@ struct Match {
 /// Earlier positions by the hash of their first four bytes, newest first. Positions are stored
 /// plus one; 0 ends a chain.
 struct Search {
+    /// Positions that one search visits at most.
     attempts: u32,
     newest: Vec<u32>,
     older: Vec<u32>,
@@ -149,7 +151,7 @@ impl Search {
                 let bytes = common_prefix(&block[from..], &block[at..at + bytes_max]);
                 if bytes >= MATCH_BYTES_MIN && best.is_none_or(|best| bytes > best.bytes) {
                     best = Some(Match { from, bytes });
-                    if bytes == bytes_max {
+                    if bytes == bytes_max || bytes >= GOOD_MATCH_BYTES {
                         break;
                     }
                 }

@@ -152,7 +152,7 @@ pub fn decompress(codec: Codec, payload: &[u8], limit: usize) -> Result<Vec<u8>,
 
 /// Compresses a whole payload.
 pub fn compress(compression: Compression, payload: &[u8]) -> Vec<u8> {
-    let mut encoder = Encoder::new(compression, Vec::new(), usize::MAX);
+    let mut encoder = Encoder::new(compression, Vec::new(), usize::MAX, payload.len());
     // An encoder fails only at its limit, and there is none here.
     let written = encoder.write_all(payload).and_then(|()| encoder.finish());
     match written {
@@ -300,14 +300,15 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    pub fn new(compression: Compression, out: Vec<u8>, limit: usize) -> Self {
+    /// `input_bytes` is a guess of how much will be written.
+    pub fn new(compression: Compression, out: Vec<u8>, limit: usize, input_bytes: usize) -> Self {
         let out = Bounded { out, limit };
         match compression {
             Compression::None => Encoder::None(out),
             Compression::Gzip { level } => Encoder::Gzip(gzip::encoder(level, out)),
             Compression::Snappy => Encoder::Snappy(Box::new(snappy::Encoder::new(out))),
             Compression::Lz4 { level } => Encoder::Lz4(Box::new(lz4::Encoder::new(level, out))),
-            Compression::Zstd { level } => Encoder::Zstd(zstd::encoder(level, out)),
+            Compression::Zstd { level } => Encoder::Zstd(zstd::encoder(level, out, input_bytes)),
         }
     }
 

@@ -4,7 +4,7 @@
 //! 20 asks for) it is decoded as a stream of any allowed length. Wider windows, up to Kafka's
 //! 128 MiB, are decoded too, but only so far that the window cannot fill.
 
-use ::zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+use ::zstd::stream::raw::{CParameter, DParameter, Decoder, InBuffer, Operation, OutBuffer};
 use ::zstd::stream::write;
 
 use super::{Bounded, Codec, DecompressError, EmptyFrames, WHOLE_OUTPUT_BYTES_MAX};
@@ -12,6 +12,8 @@ use super::{Bounded, Codec, DecompressError, EmptyFrames, WHOLE_OUTPUT_BYTES_MAX
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Widest window that is streamed.
 const STREAMED_WINDOW_LOG_MAX: u32 = 23;
+/// Narrowest window that is written.
+const ENCODED_WINDOW_LOG_MIN: u32 = 12;
 /// Widest window at all, and what the format's own tools accept by default.
 const WINDOW_LOG_MAX: u32 = 27;
 
@@ -109,10 +111,21 @@ fn corrupt(reason: impl ToString) -> DecompressError {
     DecompressError::corrupt(Codec::Zstd, reason)
 }
 
-pub(super) fn encoder(level: i32, out: Bounded) -> write::Encoder<'static, Bounded> {
-    match write::Encoder::new(out, level) {
+/// The window, and with it the encoder's tables, is no larger than `input_bytes` call for: on its
+/// own the library would set up hundreds of megabytes for the highest levels.
+pub(super) fn encoder(
+    level: i32,
+    out: Bounded,
+    input_bytes: usize,
+) -> write::Encoder<'static, Bounded> {
+    let wanted = input_bytes.max(1).next_power_of_two().ilog2();
+    let window_log = wanted.clamp(ENCODED_WINDOW_LOG_MIN, STREAMED_WINDOW_LOG_MAX);
+    let encoder = write::Encoder::new(out, level).and_then(|mut encoder| {
+        encoder.set_parameter(CParameter::WindowLog(window_log)).map(|()| encoder)
+    });
+    match encoder {
         Ok(encoder) => encoder,
-        // The library checks nothing but memory here and clamps the level itself.
+        // The library clamps the level and knows the parameter; what is left is memory.
         Err(error) => panic!("zstd could not set up an encoder: {error}"),
     }
 }
