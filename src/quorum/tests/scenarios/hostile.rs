@@ -111,7 +111,8 @@ fn heartbeat_of(cluster: &mut Cluster, leader: u64, to: u64) -> Message {
         node.quorum().tick(now_ms);
         while let Some(round) = node.pump() {
             let messages = round.sent.into_iter().filter(|(id, _)| *id == to);
-            let mut messages = messages.map(|(_, bytes)| Message::decode(bytes).unwrap());
+            let mut messages =
+                messages.map(|(_, bytes)| Message::decode(bytes).expect("it decodes"));
             if let Some(message) = messages.find(|m| format!("{m:?}").contains("Heartbeat")) {
                 assert_eq!(message.from(), Some(member(leader)));
                 return message;
