@@ -125,10 +125,9 @@ impl Decoder {
     /// A length or tag of a flexible version. Kafka keeps it in a signed integer, so what has the
     /// highest bit set is a negative one.
     pub(crate) fn unsigned_varint(&mut self) -> Result<u32, DecodeError> {
-        let rest = &self.frame[self.position..];
-        let (value, length) = varint::read(rest, varint::U32_BYTES_MAX)?;
+        let (value, length) = varint::read(&self.frame[self.position..])?;
         self.position += length;
-        Ok(value as u32)
+        Ok(value)
     }
 
     fn compact_length(&mut self) -> Result<i32, DecodeError> {

@@ -96,8 +96,8 @@ impl Encoder {
         if value < 0x80 {
             return self.buffer.put_u8(value as u8);
         }
-        let mut bytes = [0; varint::U64_BYTES_MAX];
-        let length = varint::write(u64::from(value), &mut bytes);
+        let mut bytes = [0; varint::BYTES_MAX];
+        let length = varint::write(value, &mut bytes);
         self.buffer.put_slice(&bytes[..length]);
     }
 
@@ -153,8 +153,8 @@ impl Encoder {
         value(self);
         assert!(self.spliced.len() == spliced, "records in a tagged field");
         let length = self.buffer.len() - start;
-        let mut size = [0; varint::U64_BYTES_MAX];
-        let size_bytes = varint::write(length as u64, &mut size);
+        let mut size = [0; varint::BYTES_MAX];
+        let size_bytes = varint::write(length as u32, &mut size);
         self.buffer.put_slice(&size[..size_bytes]);
         self.buffer[start..].rotate_right(size_bytes);
     }

@@ -10,7 +10,7 @@ mod decoder;
 mod encoder;
 mod fields;
 mod records;
-pub mod varint;
+mod varint;
 
 use std::fmt::Debug;
 
