@@ -1,10 +1,10 @@
 //! The bytes of one simulated file, as the page cache has them and as the medium has them.
 //!
-//! Law: reads see the cached layer. A byte is durable once a sync, or a write that syncs, has covered
-//! it. Until then a power loss may leave each 512-byte sector in its old or its new state, and the
-//! size old, new or, when the file grew, in between. What an operation had not finished at a crash may
-//! have happened or not. Anything may also become durable before anyone asked.
-//! A sync that failed leaves pages that look clean and are lost with the cache.
+//! Law: reads see the cached layer. A byte is durable once a sync, or a write that syncs, has
+//! covered it. Until then a power loss may leave each 512-byte sector in its old or its new state,
+//! and the size old, new or, when the file grew, in between. What an operation had not finished at
+//! a crash may have happened or not. Anything may also become durable before anyone asked. A sync
+//! that failed leaves pages that look clean and are lost with the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -232,7 +232,8 @@ impl Content {
         }
     }
 
-    /// A sync failed: the kernel forgets some of the pages it could not write, and says so only once.
+    /// A sync failed: the kernel forgets some of the pages it could not write, and says so only
+    /// once.
     pub(crate) fn fail_sync(&mut self, draw: &Draw) {
         let dirty: BTreeSet<u64> = self.dirty.keys().copied().collect();
         for page in dirty {
@@ -334,8 +335,8 @@ impl Content {
     }
 }
 
-/// Copies each sector of `data` to the medium or leaves it, `odds` in four for it. Sectors behind the
-/// end of the file are cut off later.
+/// Copies each sector of `data` to the medium or leaves it, `odds` in four for it. Sectors behind
+/// the end of the file are cut off later.
 fn keep_sectors(medium: &mut Layer, offset: u64, data: &[u8], odds: u64, draw: &Draw) {
     let size = medium.size;
     for (index, sector) in data.chunks(SECTOR_BYTES as usize).enumerate() {

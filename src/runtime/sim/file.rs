@@ -1,7 +1,7 @@
 //! Files of a simulated host.
 //!
-//! Law: a write or a sync that failed, or that was abandoned half way, poisons the file: what the disk
-//! holds is then unknown, and no later write may pretend otherwise.
+//! Law: a write or a sync that failed, or that was abandoned half way, poisons the file: what the
+//! disk holds is then unknown, and no later write may pretend otherwise.
 
 use std::cell::{Cell, RefCell};
 use std::io;

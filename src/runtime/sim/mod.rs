@@ -1,7 +1,8 @@
 //! The simulated back end: whole hosts in one thread, in virtual time, from one seed.
 //!
 //! `Simulation` is the hand that holds it. The same broker code runs here as on real machines; what
-//! it believes to be time, chance, disks and wires is decided in here, and equal seeds decide equally.
+//! it believes to be time, chance, disks and wires is decided in here, and equal seeds decide
+//! equally.
 
 mod content;
 mod disk;

@@ -165,8 +165,8 @@ impl Reader {
         poll_fn(|task| socket.poll_read(world, into, task.waker())).await
     }
 
-    /// Appends at most `max` bytes to `into`, which grows only if it has no spare capacity. 0 is the
-    /// end of the stream.
+    /// Appends at most `max` bytes to `into`, which grows only if it has no spare capacity. 0 is
+    /// the end of the stream.
     pub async fn read_buf(&mut self, into: &mut BytesMut, max: usize) -> io::Result<usize> {
         let End { world, socket } = &*self.end;
         let before = into.len();

@@ -1,9 +1,10 @@
 //! The wires: byte streams between sockets of simulated hosts.
 //!
 //! Law: a stream keeps its order and loses nothing while both ends and the link live. Everything an
-//! end sends is a packet in the inbox of the other end, which is delivered when its time has come and
-//! the link is not cut. A cut link holds packets back, it does not drop them. An end that is closed
-//! answers data with a reset; an end whose host lost power answers nothing until the host is back.
+//! end sends is a packet in the inbox of the other end, which is delivered when its time has come
+//! and the link is not cut. A cut link holds packets back, it does not drop them. An end that is
+//! closed answers data with a reset; an end whose host lost power answers nothing until the host is
+//! back.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,8 +1,9 @@
 //! Hosts and the processes that run on them, one after the other.
 //!
 //! Law: a host keeps its disk and its address for ever; a process is one life of it. Everything a
-//! process holds (tasks, sockets, locks, open files) knows its process, and once that is marked dead
-//! nothing done in its name has any effect: destructors that still run are without consequence.
+//! process holds (tasks, sockets, locks, open files) knows its process, and once that is marked
+//! dead nothing done in its name has any effect: destructors that still run are without
+//! consequence.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -1,9 +1,9 @@
 //! The scheduler: which task of which core runs next.
 //!
 //! Law: a task is polled only when it was woken, one at a time; among the cores that have something
-//! runnable the seed picks one, and within a core the oldest runnable task goes first, save that the
-//! seed now and then prefers a younger one. Tasks of a process that has ended are never polled again:
-//! their futures are dropped while the process is already marked dead.
+//! runnable the seed picks one, and within a core the oldest runnable task goes first, save that
+//! the seed now and then prefers a younger one. Tasks of a process that has ended are never polled
+//! again: their futures are dropped while the process is already marked dead.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,8 +24,8 @@ type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
 /// Polls at one moment after which a task is taken for spinning without waiting.
 const POLLS_WITHOUT_PROGRESS_MAX: u64 = 5_000_000;
 
-/// The ids of woken tasks, in the order in which they were woken. A `Waker` must be `Send`, hence the
-/// lock; it is never contended.
+/// The ids of woken tasks, in the order in which they were woken. A `Waker` must be `Send`, hence
+/// the lock; it is never contended.
 type Woken = Arc<Mutex<Vec<TaskId>>>;
 
 struct TaskWake {

@@ -1,7 +1,7 @@
 //! The hand that holds a simulation: it makes hosts, starts and breaks them, and lets time pass.
 //!
-//! Law: between two calls nothing moves. All that happens, happens inside `run_until` and `run_for`,
-//! in an order that only the seed decides.
+//! Law: between two calls nothing moves. All that happens, happens inside `run_until` and
+//! `run_for`, in an order that only the seed decides.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -100,8 +100,8 @@ impl Simulation {
         host.host.running().is_some()
     }
 
-    /// Lets things happen until `condition` holds, for at most `limit` of virtual time. Says whether
-    /// it held in the end.
+    /// Lets things happen until `condition` holds, for at most `limit` of virtual time. Says
+    /// whether it held in the end.
     pub fn run_until(
         &self,
         mut condition: impl FnMut(&Simulation) -> bool,

@@ -1,9 +1,9 @@
 //! The names of a simulated file system, as the kernel has them and as the medium has them.
 //!
-//! Law: a change of a directory is seen at once and is durable after a sync of that directory, or, by
-//! a legal accident, earlier. A power loss keeps some of the changes that were not durable: either the
-//! first few of them, as a journal would, or any of them, as long as changes of one name keep their
-//! order. A rename is one change, also between two directories.
+//! Law: a change of a directory is seen at once and is durable after a sync of that directory, or,
+//! by a legal accident, earlier. A power loss keeps some of the changes that were not durable:
+//! either the first few of them, as a journal would, or any of them, as long as changes of one name
+//! keep their order. A rename is one change, also between two directories.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

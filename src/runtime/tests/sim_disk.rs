@@ -335,7 +335,8 @@ fn a_failed_write_or_sync_poisons_the_file() {
     }
 }
 
-/// The next sync after a failed one succeeds, and what the failed one dropped is lost with the power.
+/// The next sync after a failed one succeeds, and what the failed one dropped is lost with the
+/// power.
 #[test]
 fn a_failed_sync_is_not_made_good_by_a_later_one() {
     let mut lost = 0;
