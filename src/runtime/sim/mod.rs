@@ -7,6 +7,7 @@
 mod content;
 mod disk;
 mod network;
+mod points;
 mod scheduler;
 mod simulation;
 mod tree;
@@ -22,5 +23,6 @@ pub(crate) mod task;
 pub(crate) mod time;
 
 pub use disk::DiskOp;
+pub use process::Ending;
 pub use simulation::{SimDisk, SimHost, Simulation};
 pub use world::Options;

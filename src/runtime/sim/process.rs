@@ -18,7 +18,7 @@ use crate::statistics::Stats;
 use super::disk::Disk;
 use super::mesh::{Mesh, mesh};
 use super::simulation::Simulation;
-use super::world::{Context, World, current, enter, running};
+use super::world::{Context, World, current, enter, hash_bytes, running};
 
 /// The payload with which an aborting process unwinds out of its poll.
 pub(crate) struct Aborted;
@@ -72,7 +72,7 @@ impl Host {
 
 /// How a process came to its end, as far as the world outside can tell.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// The kernel lives on: sockets are closed, the page cache survives.
     Exit,
     /// Nothing lives on but what the disk had made durable.
@@ -85,6 +85,7 @@ pub(crate) struct Process {
     pub(crate) cores: usize,
     alive: Cell<bool>,
     reaped: Cell<bool>,
+    ending: Cell<Ending>,
     mains_left: Cell<usize>,
     stop_requested: Cell<bool>,
     stop_waiters: RefCell<Vec<Waker>>,
@@ -99,6 +100,7 @@ impl Process {
             cores,
             alive: Cell::new(true),
             reaped: Cell::new(false),
+            ending: Cell::new(Ending::Exit),
             mains_left: Cell::new(cores),
             stop_requested: Cell::new(false),
             stop_waiters: RefCell::new(Vec::new()),
@@ -142,9 +144,9 @@ impl Process {
         }
     }
 
-    /// Clears away a process that exited by itself.
+    /// Clears away a process that ended inside a poll.
     pub(crate) fn reap(self: &Rc<Self>, world: &Rc<World>) {
-        self.finish(world, Ending::Exit);
+        self.finish(world, self.ending.get());
     }
 
     /// Ends the process from outside, at whatever point its tasks are.
@@ -227,6 +229,21 @@ pub fn abort(message: &str) -> ! {
     context.world.record("process.abort", &[context.process.host.id]);
     context.process.exit(Exit::Failed(message.to_owned()));
     std::panic::resume_unwind(Box::new(Aborted))
+}
+
+/// Marks a point of the code that a simulation wants to see reached, or to crash at.
+pub fn reached(point: &'static str) {
+    let Some(Context { world, process, .. }) = running() else { return };
+    if !process.alive() {
+        return;
+    }
+    world.record("reached", &[hash_bytes(point.as_bytes())]);
+    if let Some(ending) = world.points.reach(process.host.id, point) {
+        process.alive.set(false);
+        process.ending.set(ending);
+        process.host.powered.set(ending != Ending::PowerLoss);
+        std::panic::resume_unwind(Box::new(Aborted))
+    }
 }
 
 /// Resolves on every core once the process was asked to end.

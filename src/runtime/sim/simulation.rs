@@ -3,6 +3,7 @@
 //! Law: between two calls nothing moves. All that happens, happens inside `run_until` and
 //! `run_for`, in an order that only the seed decides.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -88,6 +89,16 @@ impl Simulation {
         if let Some(process) = host.host.running() {
             process.crash(&self.world, ending);
         }
+    }
+
+    /// Lets the running process of a host end when it passes `point` after `after` other passes.
+    pub fn crash_at(&self, host: &SimHost, point: &str, after: u32, ending: Ending) {
+        self.world.points.ambush(host.host.id, point, after, ending);
+    }
+
+    /// How often each point was passed on all hosts.
+    pub fn reached(&self) -> BTreeMap<&'static str, u64> {
+        self.world.points.counts()
     }
 
     /// How the last process of a host ended by itself; none while it runs or after a crash.

@@ -16,6 +16,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::network::{Network, Socket};
+use super::points::Points;
 use super::process::{Host, Process};
 use super::scheduler::Scheduler;
 
@@ -84,6 +85,7 @@ pub(crate) struct World {
     pub(crate) scheduler: Scheduler,
     pub(crate) hosts: RefCell<Vec<Rc<Host>>>,
     pub(crate) network: Network,
+    pub(crate) points: Points,
 }
 
 /// Whose code is running.
@@ -138,6 +140,7 @@ impl World {
             scheduler: Scheduler::new(),
             hosts: RefCell::new(Vec::new()),
             network: Network::new(),
+            points: Points::default(),
         }
     }
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use runtime::file::{AlignedBuf, Block, File, Mode};
-use runtime::sim::{DiskOp, Options, SimHost, Simulation};
-use runtime::{Config, Core, Exit, fs};
+use runtime::sim::{DiskOp, Ending, Options, SimHost, Simulation};
+use runtime::{Config, Core, Exit, fs, reached};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const EIO: i32 = 5;
@@ -425,4 +425,23 @@ fn a_slow_disk_takes_its_time() {
         fs::create_dir_all("/d").await.unwrap();
     });
     assert!(world.simulation.now().since(start.get()) >= Duration::from_secs(2));
+}
+
+#[test]
+fn a_crash_can_wait_at_a_point_of_the_code() {
+    for ending in [Ending::Exit, Ending::PowerLoss] {
+        let world = world(1);
+        world.simulation.crash_at(&world.host, "half way", 2, ending);
+        world.begin(|| async {
+            let file = file_of_ones(Mode::DirectSync, 4096).await;
+            for round in 2..9 {
+                file.write_at(0, filled(round, 4096)).await.unwrap();
+                reached("half way");
+            }
+        });
+        assert!(world.simulation.run_until(|s| !s.is_running(&world.host), MINUTE));
+        assert_eq!(world.simulation.exited(&world.host), None);
+        assert_eq!(world.simulation.reached()["half way"], 3);
+        assert_eq!(world.read("/d/f"), Some(vec![4; 4096]));
+    }
 }
