@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+pub mod configs;
 pub mod image;
 pub mod record;
 

@@ -1,0 +1,136 @@
+//! What a node's configs come to: the honoured broker keys, typed, of all layers the strongest.
+//!
+//! Defaults of topic configs are not here: a topic's settings draw on the layers themselves.
+
+use std::net::IpAddr;
+
+use super::broker_keys;
+use super::layers::BrokerLayers;
+use super::value::{AddressLimit, Value, parse_limits};
+
+/// Effective values of one node. Times in milliseconds, sizes in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BrokerSettings {
+    pub auto_create_topics: bool,
+    pub connections_max_idle_ms: i64,
+    pub default_replication_factor: i32,
+    pub delete_topics: bool,
+    pub fetch_max_bytes: i32,
+    pub log_retention_check_interval_ms: i64,
+    pub log_segment_delete_delay_ms: i64,
+    pub max_connection_creation_rate: i32,
+    pub max_connections: i32,
+    pub max_connections_per_ip: i32,
+    pub max_connections_per_ip_overrides: Vec<AddressLimit>,
+    pub fetch_session_cache_slots: i32,
+    pub max_request_partition_size_limit: i32,
+    pub message_max_bytes: i32,
+    pub metadata_bytes_between_snapshots: i64,
+    pub num_partitions: i32,
+    pub producer_id_expiration_ms: i32,
+    pub queued_max_requests: i32,
+    pub rack: Option<String>,
+    pub socket_listen_backlog_size: i32,
+    /// -1: as the system has it.
+    pub socket_receive_buffer_bytes: i32,
+    pub socket_request_max_bytes: i32,
+    /// -1: as the system has it.
+    pub socket_send_buffer_bytes: i32,
+    pub offsets_topic: InternalTopicSettings,
+    pub transaction_state_topic: InternalTopicSettings,
+}
+
+/// How the broker creates a topic of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InternalTopicSettings {
+    pub partitions: i32,
+    pub replication_factor: i32,
+    pub segment_bytes: i32,
+    pub min_insync_replicas: Option<i32>,
+}
+
+impl BrokerSettings {
+    pub fn resolve(layers: &BrokerLayers<'_>) -> Self {
+        let from = Strongest { layers };
+        Self {
+            auto_create_topics: from.flag("auto.create.topics.enable"),
+            connections_max_idle_ms: from.long("connections.max.idle.ms"),
+            default_replication_factor: from.int("default.replication.factor"),
+            delete_topics: from.flag("delete.topic.enable"),
+            fetch_max_bytes: from.int("fetch.max.bytes"),
+            log_retention_check_interval_ms: from.long("log.retention.check.interval.ms"),
+            log_segment_delete_delay_ms: from.long("log.segment.delete.delay.ms"),
+            max_connection_creation_rate: from.int("max.connection.creation.rate"),
+            max_connections: from.int("max.connections"),
+            max_connections_per_ip: from.int("max.connections.per.ip"),
+            max_connections_per_ip_overrides: from
+                .text("max.connections.per.ip.overrides")
+                .and_then(|text| parse_limits(&text))
+                .unwrap_or_default(),
+            fetch_session_cache_slots: from.int("max.incremental.fetch.session.cache.slots"),
+            max_request_partition_size_limit: from.int("max.request.partition.size.limit"),
+            message_max_bytes: from.int("message.max.bytes"),
+            metadata_bytes_between_snapshots: from
+                .long("metadata.log.max.record.bytes.between.snapshots"),
+            num_partitions: from.int("num.partitions"),
+            producer_id_expiration_ms: from.int("producer.id.expiration.ms"),
+            queued_max_requests: from.int("queued.max.requests"),
+            rack: from.text("broker.rack").filter(|rack| !rack.is_empty()),
+            socket_listen_backlog_size: from.int("socket.listen.backlog.size"),
+            socket_receive_buffer_bytes: from.int("socket.receive.buffer.bytes"),
+            socket_request_max_bytes: from.int("socket.request.max.bytes"),
+            socket_send_buffer_bytes: from.int("socket.send.buffer.bytes"),
+            offsets_topic: InternalTopicSettings {
+                partitions: from.int("offsets.topic.num.partitions"),
+                replication_factor: from.int("offsets.topic.replication.factor"),
+                segment_bytes: from.int("offsets.topic.segment.bytes"),
+                min_insync_replicas: None,
+            },
+            transaction_state_topic: InternalTopicSettings {
+                partitions: from.int("transaction.state.log.num.partitions"),
+                replication_factor: from.int("transaction.state.log.replication.factor"),
+                segment_bytes: from.int("transaction.state.log.segment.bytes"),
+                min_insync_replicas: Some(from.int("transaction.state.log.min.isr")),
+            },
+        }
+    }
+
+    /// How many connections an address may have open.
+    pub fn connections_of(&self, address: IpAddr) -> i32 {
+        let own = self.max_connections_per_ip_overrides.iter().find(|it| it.address == address);
+        own.map_or(self.max_connections_per_ip, |it| it.connections)
+    }
+}
+
+struct Strongest<'a> {
+    layers: &'a BrokerLayers<'a>,
+}
+
+impl Strongest<'_> {
+    fn value(&self, name: &str) -> Option<Value> {
+        match broker_keys::find(name) {
+            Some(key) => self.layers.value(key),
+            None => panic!("there is no broker config {name}"),
+        }
+    }
+
+    fn long(&self, name: &str) -> i64 {
+        match self.value(name) {
+            Some(Value::Whole(value)) => value,
+            other => panic!("the broker config {name} is {other:?}, no whole number"),
+        }
+    }
+
+    fn int(&self, name: &str) -> i32 {
+        // The parser keeps the values of such keys within 32 bits.
+        self.long(name) as i32
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.value(name) == Some(Value::Boolean(true))
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.value(name).map(|value| value.to_string())
+    }
+}
