@@ -17,6 +17,7 @@ messages! {
         v3_and_below_topics: Vec<AddPartitionsToTxnTopic> [0..=3],
     }
 
+    /// One transaction and the partitions it is to have.
     part AddPartitionsToTxnTransaction {
         transactional_id: Str [4..],
         producer_id: i64 [4..],

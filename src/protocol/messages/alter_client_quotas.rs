@@ -19,12 +19,14 @@ messages! {
         ops: Vec<OpData> [0..],
     }
 
+    /// One part of what a quota applies to.
     part EntityData {
         entity_type: Str [0..],
         /// Null for the default.
         entity_name: Option<Str> [0.., null 0..] = Some(Str::EMPTY),
     }
 
+    /// One quota set or removed.
     part OpData {
         key: Str [0..],
         value: f64 [0..],

@@ -20,6 +20,7 @@ messages! {
         partitions: Vec<ReassignablePartition> [0..],
     }
 
+    /// A partition and its future replicas.
     part ReassignablePartition {
         partition_index: i32 [0..],
         /// Null to take back a pending order.

@@ -17,11 +17,13 @@ messages! {
 
     part ScramCredentialDeletion {
         name: Str [0..],
+        /// 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
         mechanism: i8 [0..],
     }
 
     part ScramCredentialUpsertion {
         name: Str [0..],
+        /// 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
         mechanism: i8 [0..],
         iterations: i32 [0..],
         salt: Bytes [0..],

@@ -13,7 +13,9 @@ messages! {
     api ApiVersions;
 
     request ApiVersionsRequest {
+        /// Letters, digits, dots and dashes; anything else is an invalid request.
         client_software_name: Str [3..],
+        /// As the name.
         client_software_version: Str [3..],
         /// The cluster the client believes it talks to (KIP-1242).
         cluster_id: Option<Str> [5.., null 5..],
@@ -22,6 +24,7 @@ messages! {
     }
 
     response ApiVersionsResponse {
+        /// UNSUPPORTED_VERSION together with the range of this API for a version too new.
         error_code: ErrorCode [0..],
         api_keys: Vec<ApiVersion> [0..],
         /// How long the sender should hold back, in ms (KIP-219).

@@ -19,10 +19,12 @@ messages! {
         groups: Vec<DescribedGroup> [0..],
     }
 
+    /// A group and its members.
     part DescribedGroup {
         error_code: ErrorCode [0..],
         error_message: Option<Str> [0.., null 0..],
         group_id: Str [0..],
+        /// Empty, PreparingRebalance, CompletingRebalance, Stable or Dead.
         group_state: Str [0..],
         group_epoch: i32 [0..],
         assignment_epoch: i32 [0..],
@@ -47,6 +49,7 @@ messages! {
         member_type: i8 [1..] = -1,
     }
 
+    /// The partitions that the member is to have.
     part Assignment {
         topic_partitions: Vec<TopicPartitions> [0..],
     }

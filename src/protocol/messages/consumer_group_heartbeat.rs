@@ -13,6 +13,7 @@ messages! {
 
     request ConsumerGroupHeartbeatRequest {
         group_id: Str [0..],
+        /// From version 1 on made by the client; before, empty at the first heartbeat.
         member_id: Str [0..],
         /// 0 to join, -1 to leave, -2 to leave as a static member that will be back.
         member_epoch: i32 [0..],
@@ -47,6 +48,7 @@ messages! {
         assignment: Option<Assignment> [0.., null 0..],
     }
 
+    /// The partitions that the member is to have.
     part Assignment {
         topic_partitions: Vec<TopicPartitions> [0..],
     }

@@ -12,12 +12,14 @@ messages! {
         creations: Vec<AclCreation> [1..],
     }
 
+    /// A rule that shall be.
     part AclCreation {
-        /// 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
+        /// 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user.
         resource_type: i8 [1..],
         resource_name: Str [1..],
         /// 3 literal, 4 prefixed.
         resource_pattern_type: i8 [1..] = 3,
+        /// As `User:name`.
         principal: Str [1..],
         host: Str [1..],
         /// 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster

@@ -14,6 +14,7 @@ messages! {
         owner_principal_type: Option<Str> [3.., null 3..] = Some(Str::EMPTY),
         owner_principal_name: Option<Str> [3.., null 3..] = Some(Str::EMPTY),
         renewers: Vec<CreatableRenewers> [1..],
+        /// -1 for the default of the broker.
         max_lifetime_ms: i64 [1..],
     }
 

@@ -12,12 +12,13 @@ messages! {
 
     request CreateTopicsRequest {
         topics: Vec<CreatableTopic> [2..],
-        /// How long the sender will wait for the answer, in ms.
+        /// How long to wait until the topics exist everywhere, in ms.
         timeout_ms: i32 [2..] = 60_000,
         /// Check everything, change nothing.
         validate_only: bool [2..],
     }
 
+    /// A topic that shall be.
     part CreatableTopic {
         name: Str [2..],
         /// -1 for the default of the broker, or if `assignments` is given.
@@ -34,8 +35,10 @@ messages! {
         broker_ids: Vec<i32> [2..],
     }
 
+    /// A value that shall apply to the topic.
     part CreatableTopicConfig {
         name: Str [2..],
+        /// Null is refused.
         value: Option<Str> [2.., null 2..] = Some(Str::EMPTY),
     }
 
@@ -45,6 +48,7 @@ messages! {
         topics: Vec<CreatableTopicResult> [2..],
     }
 
+    /// A topic that now is, or why it is not.
     part CreatableTopicResult {
         name: Str [2..],
         topic_id: Uuid [7..],
@@ -52,11 +56,15 @@ messages! {
         error_message: Option<Str> [2.., null 2..] = Some(Str::EMPTY),
         /// Set if `configs` are withheld.
         topic_config_error_code: ErrorCode [5.., tag 0],
+        /// -1 if unknown.
         num_partitions: i32 [5..] = -1,
+        /// -1 if unknown.
         replication_factor: i16 [5..] = -1,
+        /// Null if the client may not see them.
         configs: Option<Vec<CreatableTopicConfigs>> [5.., null 5..] = Some(Vec::new()),
     }
 
+    /// A value as it applies to the new topic.
     part CreatableTopicConfigs {
         name: Str [5..],
         value: Option<Str> [5.., null 5..] = Some(Str::EMPTY),

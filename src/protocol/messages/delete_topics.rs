@@ -10,12 +10,15 @@ messages! {
 
     request DeleteTopicsRequest {
         topics: Vec<DeleteTopicState> [6..],
+        /// Up to version 5; later in `topics`.
         topic_names: Vec<Str> [1..=5],
         /// How long the sender will wait for the answer, in ms.
         timeout_ms: i32 [1..],
     }
 
+    /// A topic, by name or by id.
     part DeleteTopicState {
+        /// Null if the topic is named by id.
         name: Option<Str> [6.., null 6..],
         topic_id: Uuid [6..],
     }
@@ -27,6 +30,7 @@ messages! {
     }
 
     part DeletableTopicResult {
+        /// Null if the topic is not known by its id.
         name: Option<Str> [1.., null 6..] = Some(Str::EMPTY),
         topic_id: Uuid [6..],
         error_code: ErrorCode [1..],

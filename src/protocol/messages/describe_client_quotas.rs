@@ -10,13 +10,16 @@ messages! {
 
     request DescribeClientQuotasRequest {
         components: Vec<ComponentData> [0..],
+        /// Leave out what has more entities than those named.
         strict: bool [0..],
     }
 
+    /// A condition on one kind of entity.
     part ComponentData {
         entity_type: Str [0..],
         /// 0 exactly this name, 1 the default, 2 any that is named.
         match_type: i8 [0..],
+        /// The name, for a match type of 0.
         r#match: Option<Str> [0.., null 0..] = Some(Str::EMPTY),
     }
 
@@ -33,6 +36,7 @@ messages! {
         values: Vec<ValueData> [0..],
     }
 
+    /// One part of what a quota applies to.
     part EntityData {
         entity_type: Str [0..],
         /// Null for the default.

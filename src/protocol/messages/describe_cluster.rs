@@ -35,6 +35,7 @@ messages! {
         host: Str [0..],
         port: i32 [0..],
         rack: Option<Str> [0.., null 0..],
+        /// Registered, but not alive enough to lead (KIP-1073).
         is_fenced: bool [2..],
     }
 }

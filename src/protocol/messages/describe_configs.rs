@@ -16,9 +16,11 @@ messages! {
         include_documentation: bool [3..],
     }
 
+    /// A resource whose values are wanted.
     part DescribeConfigsResource {
         /// 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
         resource_type: i8 [1..],
+        /// A topic, a node id (empty for all nodes), or a group.
         resource_name: Str [1..],
         /// Null or empty for all.
         configuration_keys: Option<Vec<Str>> [1.., null 1..] = Some(Vec::new()),
@@ -39,13 +41,17 @@ messages! {
         configs: Vec<DescribeConfigsResourceResult> [1..],
     }
 
+    /// One value of a resource.
     part DescribeConfigsResourceResult {
         name: Str [1..],
+        /// Null if it is not set or is a secret.
         value: Option<Str> [1.., null 1..] = Some(Str::EMPTY),
         read_only: bool [1..],
         /// 1 topic, 2 node, 3 all nodes, 4 static, 5 default, 6 logger, 7 client metrics, 8 group.
         config_source: i8 [1..] = -1,
+        /// A secret: its value is not told.
         is_sensitive: bool [1..],
+        /// Where the value comes from, then what would apply without it.
         synonyms: Vec<DescribeConfigsSynonym> [1..],
         /// 1 bool, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password.
         config_type: i8 [3..],

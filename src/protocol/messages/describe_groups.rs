@@ -23,12 +23,15 @@ messages! {
         groups: Vec<DescribedGroup> [0..],
     }
 
+    /// A group and its members.
     part DescribedGroup {
         error_code: ErrorCode [0..],
         error_message: Option<Str> [6.., null 6..],
         group_id: Str [0..],
+        /// Empty, PreparingRebalance, CompletingRebalance, Stable or Dead.
         group_state: Str [0..],
         protocol_type: Str [0..],
+        /// Name of the chosen protocol.
         protocol_data: Str [0..],
         members: Vec<DescribedGroupMember> [0..],
         /// Bits of the operations the client may do; the minimum if it did not ask (KIP-430).
@@ -41,7 +44,9 @@ messages! {
         group_instance_id: Option<Str> [4.., null 4..],
         client_id: Str [0..],
         client_host: Str [0..],
+        /// The subscription, as the member wrote it.
         member_metadata: Bytes [0..],
+        /// What the leader assigned, as it wrote it.
         member_assignment: Bytes [0..],
     }
 }

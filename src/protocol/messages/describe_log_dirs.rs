@@ -26,6 +26,7 @@ messages! {
         results: Vec<DescribeLogDirsResult> [1..],
     }
 
+    /// One directory.
     part DescribeLogDirsResult {
         error_code: ErrorCode [1..],
         log_dir: Str [1..],
@@ -43,6 +44,7 @@ messages! {
         partitions: Vec<DescribeLogDirsPartition> [1..],
     }
 
+    /// One replica in the directory.
     part DescribeLogDirsPartition {
         partition_index: i32 [1..],
         /// In bytes.

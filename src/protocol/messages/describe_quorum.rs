@@ -43,9 +43,11 @@ messages! {
         leader_epoch: i32 [0..],
         high_watermark: i64 [0..],
         current_voters: Vec<ReplicaState> [0..],
+        /// Hosts that follow without a vote.
         observers: Vec<ReplicaState> [0..],
     }
 
+    /// A replica and how it stands.
     part ReplicaState {
         replica_id: i32 [0..],
         replica_directory_id: Uuid [2..],

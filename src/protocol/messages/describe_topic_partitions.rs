@@ -44,6 +44,7 @@ messages! {
         topic_authorized_operations: i32 [0..] = i32::MIN,
     }
 
+    /// Who leads and holds one partition.
     part DescribeTopicPartitionsResponsePartition {
         error_code: ErrorCode [0..],
         partition_index: i32 [0..],

@@ -18,13 +18,14 @@ messages! {
         transaction_states: Vec<TransactionState> [0..],
     }
 
+    /// A transaction as its coordinator knows it.
     part TransactionState {
         error_code: ErrorCode [0..],
         transactional_id: Str [0..],
         transaction_state: Str [0..],
         /// After this long without an end the broker aborts the transaction.
         transaction_timeout_ms: i32 [0..],
-        /// -1 if none is open.
+        /// In ms since 1970; -1 if none is open.
         transaction_start_time_ms: i64 [0..],
         producer_id: i64 [0..],
         producer_epoch: i16 [0..],

@@ -9,6 +9,7 @@ messages! {
     api DescribeUserScramCredentials;
 
     request DescribeUserScramCredentialsRequest {
+        /// Null or empty for all.
         users: Option<Vec<UserName>> [0.., null 0..] = Some(Vec::new()),
     }
 
@@ -32,6 +33,7 @@ messages! {
     }
 
     part CredentialInfo {
+        /// 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
         mechanism: i8 [0..],
         iterations: i32 [0..],
     }

@@ -21,6 +21,7 @@ messages! {
         /// How long the sender should hold back, in ms (KIP-219).
         throttle_time_ms: i32 [0..],
         error_code: ErrorCode [0..],
+        /// What to go on with from version 5; another id once the epochs are used up.
         producer_id: i64 [5..] = -1,
         producer_epoch: i16 [5..] = -1,
     }

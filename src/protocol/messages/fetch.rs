@@ -37,17 +37,22 @@ messages! {
         rack_id: Str [11..],
     }
 
+    /// A replica and how it stands.
     part ReplicaState {
         replica_id: i32 [15..] = -1,
+        /// Tells incarnations of the replica apart (KIP-903).
         replica_epoch: i64 [15..] = -1,
     }
 
     part FetchTopic {
+        /// Up to version 12.
         topic: Str [4..=12],
+        /// From version 13 on.
         topic_id: Uuid [13..],
         partitions: Vec<FetchPartition> [4..],
     }
 
+    /// Where to read on, and how much.
     part FetchPartition {
         partition: i32 [4..],
         /// The epoch the sender believes in; -1 to have it not checked (KIP-320).
@@ -74,6 +79,7 @@ messages! {
     response FetchResponse {
         /// How long the sender should hold back, in ms (KIP-219).
         throttle_time_ms: i32 [4..],
+        /// Concerns the session; errors of partitions are with them.
         error_code: ErrorCode [7..],
         /// 0 if the broker keeps no session.
         session_id: i32 [7..],
@@ -112,6 +118,7 @@ messages! {
 
     /// Where an epoch ends.
     part EpochEndOffset {
+        /// The largest known epoch that is not above the one last fetched.
         epoch: i32 [12..] = -1,
         /// First offset behind the epoch; -1 if the epoch is unknown.
         end_offset: i64 [12..] = -1,
@@ -132,6 +139,7 @@ messages! {
     /// The records of this producer from here to its next abort marker do not count.
     part AbortedTransaction {
         producer_id: i64 [4..],
+        /// First offset of the transaction in this partition.
         first_offset: i64 [4..],
     }
 

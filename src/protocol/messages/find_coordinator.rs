@@ -28,6 +28,7 @@ messages! {
         coordinators: Vec<Coordinator> [4..],
     }
 
+    /// The coordinator of one key.
     part Coordinator {
         key: Str [4..],
         node_id: i32 [4..],

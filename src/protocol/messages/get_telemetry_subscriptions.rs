@@ -9,6 +9,7 @@ messages! {
     api GetTelemetrySubscriptions;
 
     request GetTelemetrySubscriptionsRequest {
+        /// Zero to be given one.
         client_instance_id: Uuid [0..],
     }
 
@@ -22,7 +23,9 @@ messages! {
         push_interval_ms: i32 [0..],
         /// Bytes that one push may have.
         telemetry_max_bytes: i32 [0..],
+        /// Whether counters are told as differences.
         delta_temporality: bool [0..],
+        /// Prefixes of names; one empty string for all, none for nothing.
         requested_metrics: Vec<Str> [0..],
     }
 }

@@ -15,9 +15,11 @@ messages! {
         validate_only: bool [0..],
     }
 
+    /// A resource and what shall apply to it.
     part AlterConfigsResource {
         /// 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
         resource_type: i8 [0..],
+        /// A topic, a node id (empty for all nodes), or a group.
         resource_name: Str [0..],
         configs: Vec<AlterableConfig> [0..],
     }

@@ -12,11 +12,13 @@ messages! {
     api InitProducerId;
 
     request InitProducerIdRequest {
+        /// Null for a producer that is only idempotent.
         transactional_id: Option<Str> [0.., null 0..] = Some(Str::EMPTY),
         /// After this long without an end the broker aborts the transaction.
         transaction_timeout_ms: i32 [0..],
         /// The id to keep, with `producer_epoch` (KIP-360); -1 for a new one.
         producer_id: i64 [3..] = -1,
+        /// The epoch that goes with `producer_id`.
         producer_epoch: i16 [3..] = -1,
     }
 

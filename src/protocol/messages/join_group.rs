@@ -24,14 +24,18 @@ messages! {
         member_id: Str [0..],
         /// `group.instance.id` of a static member (KIP-345); null for a dynamic one.
         group_instance_id: Option<Str> [5.., null 5..],
+        /// `consumer`, `connect` and so on; all members have the same.
         protocol_type: Str [0..],
         /// What the member supports, the preferred one first.
         protocols: Vec<JoinGroupRequestProtocol> [0..],
+        /// For the log of the broker (KIP-800).
         reason: Option<Str> [8.., null 8..],
     }
 
+    /// An assignor that the member supports, with its subscription.
     part JoinGroupRequestProtocol {
         name: Str [0..],
+        /// The subscription, as the assignor of this name reads it.
         metadata: Bytes [0..],
     }
 
@@ -51,6 +55,7 @@ messages! {
         members: Vec<JoinGroupResponseMember> [0..],
     }
 
+    /// A member, as its leader has to know it.
     part JoinGroupResponseMember {
         member_id: Str [0..],
         /// `group.instance.id` of a static member (KIP-345); null for a dynamic one.

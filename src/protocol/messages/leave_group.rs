@@ -12,14 +12,17 @@ messages! {
 
     request LeaveGroupRequest {
         group_id: Str [0..],
+        /// Up to version 2; later in `members`.
         member_id: Str [0..=2],
         members: Vec<MemberIdentity> [3..],
     }
 
+    /// A member that leaves.
     part MemberIdentity {
         member_id: Str [3..],
         /// `group.instance.id` of a static member (KIP-345); null for a dynamic one.
         group_instance_id: Option<Str> [3.., null 3..],
+        /// For the log of the broker (KIP-800).
         reason: Option<Str> [5.., null 5..],
     }
 

@@ -10,6 +10,7 @@ messages! {
     api ListConfigResources;
 
     request ListConfigResourcesRequest {
+        /// Empty for all.
         resource_types: Vec<i8> [1..],
     }
 

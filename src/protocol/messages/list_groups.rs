@@ -21,8 +21,10 @@ messages! {
         groups: Vec<ListedGroup> [0..],
     }
 
+    /// A group in a list.
     part ListedGroup {
         group_id: Str [0..],
+        /// `consumer`, `connect`, or empty for a group without members.
         protocol_type: Str [0..],
         group_state: Str [4..],
         group_type: Str [5..],

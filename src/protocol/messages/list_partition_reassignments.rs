@@ -33,8 +33,10 @@ messages! {
         partitions: Vec<OngoingPartitionReassignment> [0..],
     }
 
+    /// A partition between old and new replicas.
     part OngoingPartitionReassignment {
         partition_index: i32 [0..],
+        /// All of them, old and new.
         replicas: Vec<i32> [0..],
         adding_replicas: Vec<i32> [0..],
         removing_replicas: Vec<i32> [0..],

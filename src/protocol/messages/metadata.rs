@@ -16,11 +16,13 @@ messages! {
     request MetadataRequest {
         /// Null asks for all; in version 0 an empty list does.
         topics: Option<Vec<MetadataRequestTopic>> [0.., null 1..] = Some(Vec::new()),
+        /// Missing topics are created if the broker permits it too.
         allow_auto_topic_creation: bool [4..] = true,
         include_cluster_authorized_operations: bool [8..=10],
         include_topic_authorized_operations: bool [8..],
     }
 
+    /// A topic, by name or (from 12) by id.
     part MetadataRequestTopic {
         /// Zero if the topic is named by name.
         topic_id: Uuid [10..],
@@ -49,6 +51,7 @@ messages! {
         rack: Option<Str> [1.., null 1..],
     }
 
+    /// A topic with its partitions, or why there is none.
     part MetadataResponseTopic {
         error_code: ErrorCode [0..],
         name: Option<Str> [0.., null 12..] = Some(Str::EMPTY),
@@ -60,6 +63,7 @@ messages! {
         topic_authorized_operations: i32 [8..] = i32::MIN,
     }
 
+    /// Who leads and holds one partition.
     part MetadataResponsePartition {
         error_code: ErrorCode [0..],
         partition_index: i32 [0..],

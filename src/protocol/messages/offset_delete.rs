@@ -24,6 +24,7 @@ messages! {
     }
 
     response OffsetDeleteResponse {
+        /// Concerns the group; errors of partitions are with them.
         error_code: ErrorCode [0..],
         /// How long the sender should hold back, in ms (KIP-219).
         throttle_time_ms: i32 [0..],

@@ -20,10 +20,12 @@ messages! {
         partitions: Vec<OffsetForLeaderPartition> [2..],
     }
 
+    /// The epoch whose end is wanted.
     part OffsetForLeaderPartition {
         partition: i32 [2..],
         /// The epoch the sender believes in; -1 to have it not checked (KIP-320).
         current_leader_epoch: i32 [2..] = -1,
+        /// The epoch whose end is wanted.
         leader_epoch: i32 [2..],
     }
 
@@ -42,6 +44,7 @@ messages! {
     part EpochEndOffset {
         error_code: ErrorCode [2..],
         partition: i32 [2..],
+        /// The largest known epoch that is not above the one asked for; -1 if none is.
         leader_epoch: i32 [2..] = -1,
         /// First offset behind the epoch; -1 if the epoch is unknown.
         end_offset: i64 [2..] = -1,

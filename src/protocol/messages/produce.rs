@@ -17,7 +17,7 @@ messages! {
         transactional_id: Option<Str> [3.., null 3..],
         /// -1, 0 or 1.
         acks: i16 [3..],
-        /// How long the sender will wait for the answer, in ms.
+        /// How long to wait for replicas when `acks` is -1, in ms.
         timeout_ms: i32 [3..],
         topic_data: Vec<TopicProduceData> [3..],
     }
@@ -44,12 +44,14 @@ messages! {
         node_endpoints: Vec<NodeEndpoint> [10.., tag 0],
     }
 
+    /// The outcome for one topic.
     part TopicProduceResponse {
         name: Str [3..=12],
         topic_id: Uuid [13..],
         partition_responses: Vec<PartitionProduceResponse> [3..],
     }
 
+    /// The outcome for one partition.
     part PartitionProduceResponse {
         index: i32 [3..],
         error_code: ErrorCode [3..],

@@ -17,6 +17,7 @@ messages! {
         terminating: bool [0..],
         /// 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
         compression_type: i8 [0..],
+        /// OTLP metrics, compressed as said.
         metrics: Bytes [0..],
     }
 

@@ -15,6 +15,7 @@ messages! {
 
     response SaslHandshakeResponse {
         error_code: ErrorCode [0..],
+        /// What the broker offers, whether the chosen one is among them or not.
         mechanisms: Vec<Str> [0..],
     }
 }

@@ -26,9 +26,11 @@ messages! {
         acknowledgement_batches: Vec<AcknowledgementBatch> [1..],
     }
 
+    /// What became of a run of acquired records.
     part AcknowledgementBatch {
         first_offset: i64 [1..],
         last_offset: i64 [1..],
+        /// For each record: 0 gap, 1 accept, 2 release, 3 reject, 4 renew; one stands for all.
         acknowledge_types: Vec<i8> [1..],
     }
 

@@ -26,18 +26,22 @@ messages! {
     }
 
     part FetchTopic {
+        /// From version 13 on.
         topic_id: Uuid [1..],
         partitions: Vec<FetchPartition> [1..],
     }
 
+    /// Where to read on, and how much.
     part FetchPartition {
         partition_index: i32 [1..],
         acknowledgement_batches: Vec<AcknowledgementBatch> [1..],
     }
 
+    /// What became of a run of acquired records.
     part AcknowledgementBatch {
         first_offset: i64 [1..],
         last_offset: i64 [1..],
+        /// For each record: 0 gap, 1 accept, 2 release, 3 reject, 4 renew; one stands for all.
         acknowledge_types: Vec<i8> [1..],
     }
 
@@ -81,6 +85,7 @@ messages! {
         leader_epoch: i32 [1..],
     }
 
+    /// A run of records that the member now has.
     part AcquiredRecords {
         first_offset: i64 [1..],
         last_offset: i64 [1..],

@@ -19,10 +19,12 @@ messages! {
         groups: Vec<DescribedGroup> [1..],
     }
 
+    /// A group and its members.
     part DescribedGroup {
         error_code: ErrorCode [1..],
         error_message: Option<Str> [1.., null 1..],
         group_id: Str [1..],
+        /// Empty, PreparingRebalance, CompletingRebalance, Stable or Dead.
         group_state: Str [1..],
         group_epoch: i32 [1..],
         assignment_epoch: i32 [1..],
@@ -42,6 +44,7 @@ messages! {
         assignment: Assignment [1..],
     }
 
+    /// The partitions that the member is to have.
     part Assignment {
         topic_partitions: Vec<TopicPartitions> [1..],
     }

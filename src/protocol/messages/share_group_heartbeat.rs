@@ -28,6 +28,7 @@ messages! {
         assignment: Option<Assignment> [1.., null 1..],
     }
 
+    /// The partitions that the member is to have.
     part Assignment {
         topic_partitions: Vec<TopicPartitions> [1..],
     }

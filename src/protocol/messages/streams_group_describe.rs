@@ -21,10 +21,12 @@ messages! {
         groups: Vec<DescribedGroup> [0..],
     }
 
+    /// A group and its members.
     part DescribedGroup {
         error_code: ErrorCode [0..],
         error_message: Option<Str> [0.., null 0..],
         group_id: Str [0..],
+        /// Empty, PreparingRebalance, CompletingRebalance, Stable or Dead.
         group_state: Str [0..],
         group_epoch: i32 [0..],
         assignment_epoch: i32 [0..],
@@ -91,6 +93,7 @@ messages! {
         offset: i64 [0..],
     }
 
+    /// The partitions that the member is to have.
     part Assignment {
         active_tasks: Vec<TaskIds> [0..],
         standby_tasks: Vec<TaskIds> [0..],

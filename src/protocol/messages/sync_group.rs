@@ -24,6 +24,7 @@ messages! {
         assignments: Vec<SyncGroupRequestAssignment> [0..],
     }
 
+    /// What one member is to read.
     part SyncGroupRequestAssignment {
         member_id: Str [0..],
         assignment: Bytes [0..],

@@ -20,6 +20,7 @@ messages! {
         /// True for commit, false for abort.
         transaction_result: bool [1..],
         topics: Vec<WritableTxnMarkerTopic> [1..],
+        /// Fences markers of an earlier coordinator.
         coordinator_epoch: i32 [1..],
         transaction_version: i8 [2..],
     }

@@ -56,6 +56,10 @@ fn the_header_has_tags_exactly_where_the_version_is_flexible() {
             let frame = encoder.finish_contiguous();
             let flexible = key.spec().is_flexible(version);
             assert_eq!(frame.len(), 11 + usize::from(flexible), "{key:?} {version}");
+            for cut in 0..frame.len() {
+                let cut = frame.slice(..cut);
+                assert!(RequestHeader::decode(&mut Decoder::new(cut)).is_err(), "{key:?}");
+            }
             assert_eq!(RequestHeader::decode(&mut Decoder::new(frame)).unwrap(), header);
 
             let mut encoder = Encoder::new();

@@ -71,6 +71,18 @@ fn a_count_beyond_the_bytes_is_refused_before_room_is_made() {
 }
 
 #[test]
+fn a_count_that_could_be_true_gets_no_more_room_than_there_are_bytes() {
+    // A thousand topics could have two bytes each, but the first has no name.
+    let mut body = 1000_i32.to_be_bytes().to_vec();
+    body.extend([255; 2000]);
+    let body = Bytes::from(body);
+    let decode = |body: Bytes| MetadataRequest::decode(&mut Decoder::new(body), 1);
+    let (peak, result) = peak_during(|| decode(body.clone()));
+    assert_eq!(result.unwrap_err().fault, Fault::Null);
+    assert!(peak < body.len() + 128, "{peak} bytes");
+}
+
+#[test]
 fn lists_of_one_message_stay_below_the_heap_limit() {
     // Ten million topics with empty names, two bytes each.
     let topics = 10_000_000_i32;

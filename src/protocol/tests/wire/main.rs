@@ -11,6 +11,7 @@ mod against_schemas;
 mod allocation;
 mod cases;
 mod entropy;
+mod errors;
 mod hostile;
 mod jar;
 mod schema;
