@@ -16,5 +16,6 @@ pub(crate) mod time;
 
 mod counters;
 mod patient;
+mod signals;
 mod socket;
 mod warden;

@@ -19,7 +19,7 @@ use nix::sys::socket::{
 
 use super::counters::count;
 use super::patient::Patient;
-use super::socket::{IOVECS_MAX, Socket, owned, retry};
+use super::socket::{IOVECS_MAX, Readiness, Socket, owned, retry};
 use super::time::now;
 use crate::deadline::within;
 
@@ -128,13 +128,16 @@ impl Conn {
     /// The socket is closed when both halves are gone.
     pub fn split(self) -> (Reader, Writer) {
         let socket = Rc::new(self.socket);
-        (Reader { socket: Rc::clone(&socket), drained: true }, Writer { socket })
+        let reader =
+            Reader { socket: Rc::clone(&socket), readiness: Readiness::new(), drained: true };
+        (reader, Writer { socket, readiness: Readiness::new() })
     }
 }
 
 /// The half that receives.
 pub struct Reader {
     socket: Rc<Socket>,
+    readiness: Readiness,
     /// Nothing was left after the last receive.
     drained: bool,
 }
@@ -147,7 +150,7 @@ impl Reader {
         }
         loop {
             if self.drained {
-                self.socket.readable().await?;
+                self.socket.readable(&mut self.readiness).await?;
                 self.drained = false;
             }
             // SAFETY: the pointer and the length are those of a slice.
@@ -167,7 +170,7 @@ impl Reader {
         }
         loop {
             if self.drained {
-                self.socket.readable().await?;
+                self.socket.readable(&mut self.readiness).await?;
                 self.drained = false;
             }
             let space = buffer.chunk_mut();
@@ -207,6 +210,7 @@ impl Reader {
 /// The half that sends.
 pub struct Writer {
     socket: Rc<Socket>,
+    readiness: Readiness,
 }
 
 impl Writer {
@@ -228,7 +232,7 @@ impl Writer {
             let batch = &parts[..parts.len().min(IOVECS_MAX)];
             match self.socket.send(batch, skip)? {
                 Some(sent) => (parts, skip) = advance(parts, skip + sent),
-                None => self.socket.writable().await?,
+                None => self.socket.writable(&mut self.readiness).await?,
             }
         }
     }

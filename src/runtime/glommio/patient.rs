@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 pub(crate) struct Patient<F> {
     future: Pin<Box<F>>,
-    gate: Option<(Arc<Gate>, Waker)>,
+    turnstile: Turnstile,
 }
 
 struct Gate {
@@ -32,9 +32,46 @@ impl Wake for Gate {
     }
 }
 
+/// Something that is polled only when it asked for it, and outlives the futures that wait for it.
+pub(crate) struct Turnstile {
+    gate: Arc<Gate>,
+    waker: Waker,
+    started: bool,
+}
+
+impl Turnstile {
+    pub(crate) fn new() -> Self {
+        let gate = Arc::new(Gate {
+            woken: AtomicBool::new(false),
+            task: Mutex::new(Waker::noop().clone()),
+        });
+        Turnstile { waker: Waker::from(Arc::clone(&gate)), gate, started: false }
+    }
+
+    /// Calls `poll` if this is the first time, or if it has been woken since the last.
+    pub(crate) fn pass<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        {
+            let mut task = self.gate.task.lock().unwrap_or_else(PoisonError::into_inner);
+            if !task.will_wake(cx.waker()) {
+                task.clone_from(cx.waker());
+            }
+        }
+        if self.started && !self.gate.woken.swap(false, Ordering::AcqRel) {
+            return Poll::Pending;
+        }
+        let polled = poll(&mut Context::from_waker(&self.waker));
+        self.started = polled.is_pending();
+        polled
+    }
+}
+
 impl<F: Future> Patient<F> {
     pub(crate) fn new(future: F) -> Self {
-        Patient { future: Box::pin(future), gate: None }
+        Patient { future: Box::pin(future), turnstile: Turnstile::new() }
     }
 }
 
@@ -42,27 +79,7 @@ impl<F: Future> Future for Patient<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = &mut *self;
-        let waker = match &this.gate {
-            None => {
-                let task = Mutex::new(cx.waker().clone());
-                let gate = Arc::new(Gate { woken: AtomicBool::new(false), task });
-                let waker = Waker::from(Arc::clone(&gate));
-                &this.gate.insert((gate, waker)).1
-            }
-            Some((gate, waker)) => {
-                {
-                    let mut task = gate.task.lock().unwrap_or_else(PoisonError::into_inner);
-                    if !task.will_wake(cx.waker()) {
-                        task.clone_from(cx.waker());
-                    }
-                }
-                if !gate.woken.swap(false, Ordering::AcqRel) {
-                    return Poll::Pending;
-                }
-                waker
-            }
-        };
-        this.future.as_mut().poll(&mut Context::from_waker(waker))
+        let Patient { future, turnstile } = &mut *self;
+        turnstile.pass(cx, |cx| future.as_mut().poll(cx))
     }
 }

@@ -110,9 +110,8 @@ fn local() -> Local {
 /// Starts one executor per entry of `config.cpus` and runs `main` on each. Returns when all have
 /// ended. The first that fails ends the others.
 ///
-/// SIGTERM and SIGINT are blocked for the calling thread and all it starts while this runs, so it
-/// should be called before any thread is started. A panic on an executor, or in a function given
-/// to `blocking`, ends the process.
+/// SIGTERM and SIGINT resolve `shutdown_requested` while this runs. A panic on an executor, or in
+/// a function given to `blocking`, ends the process.
 pub fn run<M, F, Fut>(config: Config, main: F) -> Exit
 where
     M: Send + 'static,
@@ -275,7 +274,7 @@ pub fn abort(message: &str) -> ! {
 }
 
 /// Writes past any buffer or capture of standard error, runs no destructors.
-pub(crate) fn end_process(text: &str, code: i32) -> ! {
+fn end_process(text: &str, code: i32) -> ! {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         // SAFETY: the pointer and the length are those of a slice.

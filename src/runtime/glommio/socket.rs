@@ -1,15 +1,16 @@
 //! One TCP socket: non-blocking system calls, and the ring to wait until they would succeed.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use bytes::Bytes;
-use glommio::io::PollableFd;
+use glommio::io::{PollState, PollableFd};
 
 use super::counters::count;
-use super::patient::Patient;
+use super::patient::Turnstile;
 
 /// Shared by the halves of a connection; closed when both are gone.
 pub(crate) struct Socket {
@@ -18,6 +19,19 @@ pub(crate) struct Socket {
     pub(crate) local: SocketAddr,
     /// By a `Closer`: whatever is still to be read or written fails.
     closed: Cell<bool>,
+}
+
+/// One direction's wait for the ring. It belongs to the half and not to the future that waits: a
+/// wait that is given up goes on, and the next one finds what it found.
+pub(crate) struct Readiness {
+    registration: PollState,
+    turnstile: Turnstile,
+}
+
+impl Readiness {
+    pub(crate) fn new() -> Self {
+        Readiness { registration: PollState::new(), turnstile: Turnstile::new() }
+    }
 }
 
 /// Buffers that one system call takes at most.
@@ -52,13 +66,21 @@ impl Socket {
         unsafe { libc::shutdown(self.raw(), how) };
     }
 
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        Patient::new(self.fd.readable()).await?;
+    pub(crate) async fn readable(&self, readiness: &mut Readiness) -> io::Result<()> {
+        poll_fn(|cx| {
+            let Readiness { registration, turnstile } = readiness;
+            turnstile.pass(cx, |cx| self.fd.poll_readable(cx, registration))
+        })
+        .await?;
         self.check_open()
     }
 
-    pub(crate) async fn writable(&self) -> io::Result<()> {
-        Patient::new(self.fd.writable()).await?;
+    pub(crate) async fn writable(&self, readiness: &mut Readiness) -> io::Result<()> {
+        poll_fn(|cx| {
+            let Readiness { registration, turnstile } = readiness;
+            turnstile.pass(cx, |cx| self.fd.poll_writable(cx, registration))
+        })
+        .await?;
         self.check_open()
     }
 

@@ -1,41 +1,30 @@
-//! The thread beside the executors: takes signals and watches that every core goes on.
+//! The thread beside the executors: passes signals on and watches that every core makes progress.
 //!
 //! It probes each executor about once a second, which an idle one answers too. A core is stalled
 //! by the sum of the warden's own waits without an answer, none of which counts for more than
 //! twice its length: when the whole process was stopped, or starved, the warden was late as well.
 
 use std::io::{self, PipeWriter};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-
-use super::process::{Control, abort, end_process};
+use super::process::{Control, abort};
+use super::signals::Signals;
 
 pub(crate) struct Warden {
     /// Closed to end the thread.
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
-    mask_before: SigSet,
 }
 
 impl Warden {
-    /// Blocks the signals for the calling thread and all that it starts from now on.
     pub(crate) fn start(controls: Arc<[Arc<Control>]>, watchdog: Duration) -> io::Result<Self> {
-        let mut signals = SigSet::empty();
-        signals.add(Signal::SIGTERM);
-        signals.add(Signal::SIGINT);
-        let mut mask_before = SigSet::empty();
-        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&signals), Some(&mut mask_before))?;
-        let signals =
-            SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         let (stopped, stop) = io::pipe()?;
         let mut watch = Watch {
-            signals,
+            signals: Signals::take()?,
             tick: (watchdog / 4).min(Duration::from_secs(1)),
             watchdog,
             stalled: vec![Duration::ZERO; controls.len()],
@@ -45,7 +34,7 @@ impl Warden {
         let thread = std::thread::Builder::new()
             .name("warden".to_owned())
             .spawn(move || watch.run(stopped.as_raw_fd()))?;
-        Ok(Warden { stop: Some(stop), thread: Some(thread), mask_before })
+        Ok(Warden { stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -57,14 +46,11 @@ impl Drop for Warden {
         {
             abort("the warden panicked");
         }
-        if let Err(error) = self.mask_before.thread_set_mask() {
-            abort(&format!("cannot restore the signal mask: {error}"));
-        }
     }
 }
 
 struct Watch {
-    signals: SignalFd,
+    signals: Signals,
     tick: Duration,
     watchdog: Duration,
     stalled: Vec<Duration>,
@@ -73,31 +59,26 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(&mut self, stopped: i32) {
+    fn run(&mut self, stopped: RawFd) {
         let mut ticked = Instant::now();
         loop {
             let wait = self.tick.saturating_sub(ticked.elapsed());
-            if wait_readable(stopped, self.signals.as_raw_fd(), wait) {
+            // A negative descriptor is not looked at: a signal is known for ever.
+            let signals = if self.signalled { -1 } else { self.signals.seen };
+            let [stop, signalled] = wait_readable([stopped, signals], wait);
+            if stop {
                 return;
             }
-            self.take_signals();
+            if signalled {
+                self.signalled = true;
+                for control in self.controls.iter() {
+                    control.order_shutdown();
+                }
+            }
             let elapsed = ticked.elapsed();
             if elapsed >= self.tick {
                 ticked = Instant::now();
                 self.check(elapsed.min(self.tick * 2));
-            }
-        }
-    }
-
-    fn take_signals(&mut self) {
-        while let Ok(Some(signal)) = self.signals.read_signal() {
-            if self.signalled {
-                let code = 128 + i32::try_from(signal.ssi_signo).unwrap_or(0);
-                end_process("second signal: ending at once\n", code);
-            }
-            self.signalled = true;
-            for control in self.controls.iter() {
-                control.order_shutdown();
             }
         }
     }
@@ -121,13 +102,12 @@ impl Watch {
     }
 }
 
-/// Whether the first of the two ends the watch.
-fn wait_readable(stopped: i32, signals: i32, timeout: Duration) -> bool {
-    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut entries = [entry(stopped), entry(signals)];
+/// Which of the two can be read, or were closed at the other end.
+fn wait_readable(fds: [RawFd; 2], timeout: Duration) -> [bool; 2] {
+    let mut entries = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // Rounded up: a poll that returns early would only be repeated.
     let millis = i32::try_from(timeout.as_millis() + 1).unwrap_or(i32::MAX);
     // SAFETY: the pointer and the length are those of the array.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, millis) };
-    ready > 0 && entries[0].revents != 0
+    entries.map(|entry| ready > 0 && entry.revents != 0)
 }
