@@ -13,9 +13,12 @@
 
 mod codec;
 pub mod configs;
+pub mod controller;
 pub mod image;
 pub mod record;
+pub mod topic_name;
 
 pub use codec::{CodecError, TEXT_BYTES_MAX};
+pub use controller::{Context, Decision, Refusal};
 pub use image::{Image, Node, Topic};
 pub use record::{ConfigResource, MetadataRecord, Partition, Replica};

@@ -137,7 +137,7 @@ fn check_unknown(name: &str, text: Option<&str>) -> Result<Option<Warning>, Conf
     } else if name.is_empty() {
         return Err(ConfigError::Unknown { of: "broker", name: String::new(), nearest: None });
     } else {
-        return Ok(Some(Warning { key: "an unknown key", reason: "this broker has no such key" }));
+        return Ok(Some(Warning { key: name.to_owned(), reason: "this broker has no such key" }));
     };
     Err(ConfigError::Invalid { key: "an unknown key", value: shorten(text), why })
 }

@@ -20,7 +20,7 @@ pub struct StaticSettings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} does nothing here: {reason}")]
 pub struct Warning {
-    pub key: &'static str,
+    pub key: String,
     pub reason: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl StaticSettings {
     /// Accepts one `key=value`; a later one replaces an earlier one.
     pub fn set(&mut self, name: &str, text: &str) -> Result<Option<Warning>, ConfigError> {
         if let Some(&(key, reason)) = RETIRED.iter().find(|(retired, _)| *retired == name) {
-            return Ok(Some(Warning { key, reason }));
+            return Ok(Some(Warning { key: key.to_owned(), reason }));
         }
         let Some(key) = broker_keys::find(name) else {
             let (name, nearest) = (shorten(name), nearest(Family::Broker, name));
@@ -64,7 +64,7 @@ pub(crate) fn accept(
     match key.effect {
         Effect::Honoured => Ok((value, None)),
         _ if default.as_ref() == Some(&value) => Ok((value, None)),
-        Effect::Inert(reason) => Ok((value, Some(Warning { key: key.name, reason }))),
+        Effect::Inert(reason) => Ok((value, Some(Warning { key: key.name.to_owned(), reason }))),
         Effect::Refused(reason) => Err(ConfigError::refused(key.name, text, reason)),
     }
 }

@@ -1,9 +1,15 @@
 //! Small clusters to ask questions about.
 
+use metadata::configs::StaticSettings;
+use metadata::controller::create_topics;
 use metadata::record::{
     ClusterFormatted, HostRegistered, MetadataRecord, PartitionCreated, TopicCreated,
 };
-use metadata::{Image, Partition, Replica};
+use metadata::{Context, Image, Partition, Replica};
+use protocol::ErrorCode;
+use protocol::messages::create_topics::{
+    CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
+};
 use protocol::{HostId, SlotIndex, Str, Uuid};
 
 pub const HOST: HostId = HostId(1);
@@ -70,4 +76,36 @@ pub fn partition(topic: u8, index: i32, replicas: &[Replica]) -> MetadataRecord 
 /// The next image, one log entry later.
 pub fn after(image: &Image, records: &[MetadataRecord]) -> Image {
     image.apply(records, image.offset() + 1).unwrap()
+}
+
+/// Decides on an image, with no settings but defaults.
+pub fn context<'a>(image: &'a Image, statics: &'a StaticSettings) -> Context<'a> {
+    Context { image, statics, random: 0x1234_5678_9abc_def0_0fed_cba9_8765_4321 }
+}
+
+pub fn creatable(name: &str, partitions: i32, factor: i16) -> CreatableTopic {
+    CreatableTopic {
+        name: text(name),
+        num_partitions: partitions,
+        replication_factor: factor,
+        ..CreatableTopic::default()
+    }
+}
+
+pub fn with_configs(mut topic: CreatableTopic, configs: &[(&str, Option<&str>)]) -> CreatableTopic {
+    topic.configs = configs
+        .iter()
+        .map(|(name, value)| CreatableTopicConfig { name: text(name), value: value.map(text) })
+        .collect();
+    topic
+}
+
+/// The image once the topics are created with the broker's defaults.
+pub fn with_topics(image: &Image, topics: &[(&str, i32)]) -> Image {
+    let topics = topics.iter().map(|(name, partitions)| creatable(name, *partitions, 1)).collect();
+    let statics = StaticSettings::default();
+    let request = CreateTopicsRequest { topics, ..CreateTopicsRequest::default() };
+    let decision = create_topics(&context(image, &statics), &request);
+    assert!(decision.response.topics.iter().all(|it| it.error_code == ErrorCode::NONE));
+    after(image, &decision.records)
 }
