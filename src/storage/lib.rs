@@ -5,9 +5,19 @@
 //! without waiting (index formats, sequence rules, epoch cache, batch chains) sits in modules of
 //! its own that never await. The crate knows nothing of requests, replicas or topics' meaning.
 
+mod background;
+mod checkpoint;
+mod directory;
+mod errors;
 mod log;
+mod memory;
+mod open_files;
+mod options;
 mod recovery;
 mod segment;
+mod statistics;
+mod store;
+mod windows;
 
 pub mod entry_log;
 pub mod envelope;
@@ -15,3 +25,13 @@ pub mod epochs;
 pub mod index;
 pub mod offline;
 pub mod producer;
+
+pub use errors::{
+    AppendError, CommitError, CreateError, DeleteRecordsError, OpenError, ReadError, TruncateError,
+    Unavailable,
+};
+pub use log::{Appended, Committed, Log, ReadChunk, Retained, TimestampOffset};
+pub use options::{LogOptions, OPEN_FILES_MIN, StorageConfig};
+pub use recovery::RecoveryReport;
+pub use statistics::StorageStats;
+pub use store::Storage;

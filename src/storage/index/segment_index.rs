@@ -68,6 +68,13 @@ impl SegmentIndex {
         Ok(SegmentIndex { base_offset, policy, offsets, times, bytes_since_entry: 0, largest })
     }
 
+    /// The files were complete up to `log_bytes`, the largest timestamp included: nothing has to
+    /// be handed in again.
+    pub fn resume_at_end(&mut self, log_bytes: u64) {
+        assert!(u64::from(self.resume_position()) <= log_bytes, "entries lie behind the log's end");
+        self.bytes_since_entry = log_bytes - u64::from(self.resume_position());
+    }
+
     pub fn base_offset(&self) -> i64 {
         self.base_offset
     }

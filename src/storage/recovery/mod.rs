@@ -1,1 +1,173 @@
 //! What a restart accepts of a log, and what it refuses.
+//!
+//! Law: after a clean close nothing is read but the checkpoint. After a crash the batches behind
+//! the recovery point are read, each accepted by checksum, offset and epoch. A torn write is cut
+//! where its first bad batch begins; anything else that is bad takes the log offline, by name,
+//! and leaves every byte as it is. What is accepted is made durable before it is served
+//! (KAFKA-10101). Each step may be cut short by another crash and is then simply done again.
+//!
+//! Derived files that are missing or damaged are made again from the batches.
+
+mod derived;
+mod ending;
+mod inventory;
+mod scanner;
+mod walk;
+
+pub use derived::{Entries, load_index};
+pub use inventory::Inventory;
+pub use scanner::Scanner;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use runtime::local::Event;
+
+use crate::checkpoint::Checkpoint;
+use crate::directory::Identity;
+use crate::epochs::LeaderEpochs;
+use crate::errors::OpenError;
+use crate::index::SegmentIndex;
+use crate::log::{Log, LogInner, State};
+use crate::options::LogOptions;
+use crate::producer::Producers;
+use crate::segment::{ActiveSegment, IndexFlushed, RollsFrom};
+use crate::store::Storage;
+use walk::Walk;
+
+/// What opening a log found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// The log had been closed in order.
+    pub clean: bool,
+    /// The host's incarnation that wrote the last checkpoint.
+    pub incarnation: i64,
+    /// Bytes of segments that were read.
+    pub scanned_bytes: u64,
+    /// Bytes cut from the end, and the offset they began at.
+    pub cut_bytes: u64,
+    pub cut_at_offset: Option<i64>,
+    /// A batch was there but not whole: the last acknowledged one may be missing.
+    pub possibly_short: bool,
+    /// Derived files that had to be made again.
+    pub rebuilt: Vec<&'static str>,
+}
+
+/// Opens the log in its directory.
+pub async fn open(
+    storage: &Storage,
+    topic: &str,
+    identity: Identity,
+    options: Rc<LogOptions>,
+) -> Result<(Log, RecoveryReport), OpenError> {
+    let dir = storage.log_dir(topic, identity.partition);
+    let inventory = Inventory::take(&dir, identity).await?;
+    let checkpoint = inventory.checkpoint;
+    let log = blank(storage, topic, identity, options, checkpoint, inventory.checkpoint_sequence);
+    let mut walk = Walk::new(&log.inner, &inventory);
+    let result = walk.run().await;
+    let report = match result {
+        Ok(report) => report,
+        Err(error) => {
+            storage.open_files().forget_log(log.inner.number);
+            return Err(error);
+        }
+    };
+    let short = report.possibly_short;
+    if short && !checkpoint.possibly_short {
+        log.inner.change_checkpoint(|checkpoint| checkpoint.possibly_short = true).await;
+    }
+    inventory.remove_leftovers();
+    if !report.clean {
+        log.inner.finish_sealed_in_background();
+    }
+    Ok((log, report))
+}
+
+/// The log that `create_log` has just made.
+pub fn empty_log(
+    storage: &Storage,
+    topic: &str,
+    identity: Identity,
+    options: Rc<LogOptions>,
+    checkpoint: Checkpoint,
+) -> Log {
+    blank(storage, topic, identity, options, checkpoint, 1)
+}
+
+/// A log without segments that ends at its checkpoint.
+fn blank(
+    storage: &Storage,
+    topic: &str,
+    identity: Identity,
+    options: Rc<LogOptions>,
+    checkpoint: Checkpoint,
+    checkpoint_sequence: u64,
+) -> Log {
+    let base = checkpoint.recovery_point.segment_base;
+    let end = checkpoint.recovery_point.offset;
+    let limits = storage.producer_limits();
+    let active = ActiveSegment {
+        base_offset: base,
+        size: 0,
+        allocated: 0,
+        exists: false,
+        index: None,
+        index_flushed: IndexFlushed::default(),
+        rolls_from: RollsFrom::Unread,
+        jitter_ms: 0,
+    };
+    let state = State {
+        sealed: Vec::new(),
+        active,
+        tail: Default::default(),
+        log_start: checkpoint.log_start_offset,
+        end,
+        committed: end,
+        durable: end,
+        epochs: LeaderEpochs::new(),
+        epochs_saved: true,
+        producers: Producers::new(limits, end),
+        service: Ok(()),
+        prepared: false,
+        stale_behind_end: false,
+        committing: false,
+        allocating: false,
+        checkpointing: false,
+        unchecked_bytes: 0,
+        last_append: None,
+        unsynced_records: 0,
+        sync_scheduled: false,
+        checkpoint,
+        checkpoint_sequence,
+    };
+    let inner = LogInner {
+        storage: storage.clone(),
+        number: storage.next_log_number(),
+        topic: topic.to_owned(),
+        partition: identity.partition,
+        topic_id: identity.topic_id,
+        dir: RefCell::new(storage.log_dir(topic, identity.partition)),
+        options: RefCell::new(options),
+        turn: Default::default(),
+        checkpoint_turn: Default::default(),
+        allocation_turn: Default::default(),
+        save_turn: Default::default(),
+        seal_turn: Default::default(),
+        waiters: Default::default(),
+        advanced: Event::new(),
+        read_ends: Cell::new([-1; 4]),
+        state: RefCell::new(state),
+    };
+    let log = Log { inner: Rc::new(inner) };
+    let jitter_ms = log.inner.draw_jitter();
+    {
+        let policy = log.inner.index_policy();
+        let active = &mut log.inner.state.borrow_mut().active;
+        active.jitter_ms = jitter_ms;
+        if checkpoint.recovery_point.position == 0 {
+            active.index = Some(SegmentIndex::new(base, policy));
+        }
+    }
+    log
+}

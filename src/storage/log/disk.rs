@@ -1,0 +1,193 @@
+//! Batches of one segment, from the shared windows of its file.
+//!
+//! Law: nothing is given out whose checksum was not looked at in the very bytes that are given
+//! out.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use protocol::batch::BatchHeader;
+use protocol::batch::header::{CRC_AT, HEADER_BYTES};
+use runtime::local::Lease;
+
+use super::LogInner;
+use crate::background;
+use crate::errors::ReadError;
+use crate::windows::{Found, Reading, WINDOW_BYTES, Window, WindowKey};
+
+/// Reads batches of `segment` before position `limit`.
+pub struct DiskReader {
+    log: Rc<LogInner>,
+    segment: i64,
+    limit: u64,
+    current: Option<Rc<Window>>,
+}
+
+/// A run of bytes in one window.
+struct Piece {
+    window: Rc<Window>,
+    from: u64,
+    to: u64,
+}
+
+/// Batches that follow each other, as runs of bytes in windows.
+#[derive(Default)]
+pub struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn push(&mut self, piece: Piece) {
+        match self.0.last_mut() {
+            Some(last) if last.to == piece.from && Rc::ptr_eq(&last.window, &piece.window) => {
+                last.to = piece.to;
+            }
+            _ => self.0.push(piece),
+        }
+    }
+
+    pub fn into_slices(self) -> Vec<Bytes> {
+        self.0.iter().map(|piece| piece.window.slice(piece.from, piece.to)).collect()
+    }
+}
+
+impl DiskReader {
+    pub fn new(log: &Rc<LogInner>, segment: i64, limit: u64) -> DiskReader {
+        DiskReader { log: Rc::clone(log), segment, limit, current: None }
+    }
+
+    /// Asks for the windows of `from..to` without waiting for them, as far as memory is free.
+    pub fn read_ahead(&self, from: u64, to: u64) {
+        let to = to.min(self.limit);
+        if from >= to {
+            return;
+        }
+        let last = ((to - 1) / WINDOW_BYTES as u64).min(from / WINDOW_BYTES as u64 + AHEAD_MAX);
+        for number in from / WINDOW_BYTES as u64..=last {
+            let needed_to = window_end(number).min(self.limit);
+            let windows = &self.log.storage.memory().windows;
+            if windows.has(self.key(number), needed_to) {
+                continue;
+            }
+            let Some(lease) = self.log.storage.memory().try_lease(WINDOW_BYTES) else { return };
+            if let Found::Missing(reading) = windows.find(self.key(number), needed_to, self.limit) {
+                self.start(number, reading, Some(lease));
+            }
+        }
+    }
+
+    /// The header at `position`.
+    pub async fn header(&mut self, position: u64) -> Result<BatchHeader, ReadError> {
+        if position + HEADER_BYTES as u64 > self.limit {
+            return Err(self.corrupt(position, "the segment ends inside a header"));
+        }
+        let window = self.window(position, position + 1).await?;
+        let first_end = window.end().min(position + HEADER_BYTES as u64);
+        let mut head = [0; HEADER_BYTES];
+        let first = (first_end - position) as usize;
+        head[..first].copy_from_slice(window.part(position, first_end));
+        if first < HEADER_BYTES {
+            let end = position + HEADER_BYTES as u64;
+            let window = self.window(first_end, end).await?;
+            head[first..].copy_from_slice(window.part(first_end, end));
+        }
+        let header = BatchHeader::parse_prefix(&head)
+            .map_err(|error| self.corrupt(position, &error.to_string()))?;
+        if position + header.size_in_bytes() as u64 > self.limit {
+            return Err(self.corrupt(position, "the batch goes on behind the segment's end"));
+        }
+        Ok(header)
+    }
+
+    /// Appends the batch at `position` to `pieces`, if its checksum is right.
+    pub async fn batch(
+        &mut self,
+        position: u64,
+        header: &BatchHeader,
+        pieces: &mut Pieces,
+    ) -> Result<(), ReadError> {
+        let end = position + header.size_in_bytes() as u64;
+        let checked_from = position + CHECKED_AT;
+        let mut found = Vec::with_capacity(2);
+        let mut crc = 0;
+        let mut at = position;
+        while at < end {
+            let window = self.window(at, at + 1).await?;
+            let to = window.end().min(end);
+            if to <= at {
+                return Err(self.corrupt(at, "the file is shorter than the log"));
+            }
+            if to > checked_from {
+                crc = crc32c::crc32c_append(crc, window.part(at.max(checked_from), to));
+            }
+            found.push(Piece { window, from: at, to });
+            at = to;
+        }
+        if crc != header.crc {
+            return Err(self.corrupt(position, "its checksum does not match its bytes"));
+        }
+        found.into_iter().for_each(|piece| pieces.push(piece));
+        Ok(())
+    }
+
+    pub fn corrupt(&self, position: u64, reason: &str) -> ReadError {
+        self.log.corrupt(self.segment, position, reason.to_owned())
+    }
+
+    /// The window that holds `position`, good at least up to `needed_to`, which lies in it.
+    async fn window(&mut self, position: u64, needed_to: u64) -> Result<Rc<Window>, ReadError> {
+        if let Some(window) = &self.current
+            && window.start() <= position
+            && needed_to <= window.end()
+        {
+            return Ok(Rc::clone(window));
+        }
+        let number = position / WINDOW_BYTES as u64;
+        // As much as there is, so that a growing segment does not make it read twice.
+        let needed_to = needed_to.max(window_end(number).min(self.limit));
+        let found = self.log.storage.memory().windows.find(self.key(number), needed_to, self.limit);
+        let window = match found {
+            Found::Ready(window) => window,
+            Found::Wait(reading) => reading.wait().await.map_err(ReadError::Io)?,
+            Found::Missing(reading) => {
+                self.start(number, Rc::clone(&reading), None);
+                reading.wait().await.map_err(ReadError::Io)?
+            }
+        };
+        if window.end() < needed_to {
+            return Err(self.corrupt(window.end(), "the file is shorter than the log"));
+        }
+        self.current = Some(Rc::clone(&window));
+        Ok(window)
+    }
+
+    /// Reads a window in a task of its own: its readers may go away, the read may not.
+    fn start(&self, number: u64, reading: Rc<Reading>, lease: Option<Lease>) {
+        let (log, segment, key) = (Rc::clone(&self.log), self.segment, self.key(number));
+        background::start(async move {
+            let memory = log.storage.memory();
+            let lease = match lease {
+                Some(lease) => lease,
+                None => memory.lease(WINDOW_BYTES).await,
+            };
+            let read = match log.file_for_reading(segment).await {
+                Ok(file) => reading.read(&file, number, lease).await,
+                Err(error) => Err(error),
+            };
+            log.storage.stats().window_reads.increment();
+            memory.windows.finish(key, &reading, read);
+            memory.trim();
+        });
+    }
+
+    fn key(&self, number: u64) -> WindowKey {
+        (self.log.number, self.segment, number)
+    }
+}
+
+fn window_end(number: u64) -> u64 {
+    (number + 1) * WINDOW_BYTES as u64
+}
+
+/// Where a batch's checksum begins to count.
+const CHECKED_AT: u64 = CRC_AT as u64 + 4;
+/// No more windows than this are asked for ahead of one reader.
+const AHEAD_MAX: u64 = 7;

@@ -1,0 +1,237 @@
+//! What leaves a log at its start: by age, by size, on request.
+//!
+//! Law: the log start never falls, and it is durable before anything below it disappears. Whole
+//! segments go, oldest first, and only those that lie below the committed end. The age of a
+//! segment is that of its largest timestamp, so one record from the future keeps it (Kafka's
+//! rule). Files are renamed at once and removed after `file.delete.delay.ms`.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::time::sleep;
+
+use super::{Log, LogInner};
+use crate::background;
+use crate::directory::{DELETED_SUFFIX, SegmentFile};
+use crate::errors::{AppendError, DeleteRecordsError, ReadError};
+use crate::open_files::FileRole;
+use crate::segment::Largest;
+
+/// What a retention pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retained {
+    pub deleted_segments: usize,
+    pub deleted_bytes: u64,
+    pub log_start_offset: i64,
+}
+
+/// Segments, oldest first, and whether the active one is expired with them.
+struct Expired {
+    sealed: usize,
+    active: bool,
+}
+
+impl Log {
+    /// Deletes what the topic's retention no longer keeps. `now_ms` is the broker's clock.
+    pub async fn apply_retention(&self, now_ms: i64) -> Result<Retained, ReadError> {
+        let log = &self.inner;
+        log.check_service()?;
+        let clock_jumped = log.storage.clock_has_jumped(now_ms);
+        let by_age = if clock_jumped { Expired::NONE } else { log.expired_by_age(now_ms).await? };
+        let by_size = log.expired_by_size();
+        let _turn = log.turn.take().await;
+        log.check_service()?;
+        let rolls = by_age.active || by_size.active;
+        let mut count = by_age.sealed.max(by_size.sealed).max(log.below_start());
+        if rolls && log.roll_expired(now_ms).await {
+            count = log.state.borrow().sealed.len();
+        }
+        Ok(log.delete_oldest(count).await)
+    }
+
+    /// Raises the log start to `offset`, which may lie inside a batch, and deletes the segments
+    /// below it. At or below the present start nothing changes. Returns the log start.
+    pub async fn delete_records(&self, offset: i64) -> Result<i64, DeleteRecordsError> {
+        let log = &self.inner;
+        let _turn = log.turn.take().await;
+        log.check_service()?;
+        let (log_start, committed_end) = {
+            let state = log.state.borrow();
+            (state.log_start, state.committed)
+        };
+        if offset < 0 || offset > committed_end {
+            return Err(DeleteRecordsError::OutOfRange { offset, log_start, committed_end });
+        }
+        if offset > log_start {
+            log.raise_log_start(offset).await;
+            log.delete_oldest(log.below_start()).await;
+        }
+        Ok(self.log_start_offset())
+    }
+}
+
+impl Expired {
+    const NONE: Expired = Expired { sealed: 0, active: false };
+}
+
+impl LogInner {
+    async fn expired_by_age(self: &Rc<Self>, now_ms: i64) -> Result<Expired, ReadError> {
+        let options = self.options();
+        if !options.cleanup_delete || options.retention_ms < 0 {
+            return Ok(Expired::NONE);
+        }
+        let oldest_kept = now_ms.saturating_sub(options.retention_ms);
+        let is_old = |largest| match largest {
+            Largest::Known(largest) => largest.timestamp < oldest_kept,
+            Largest::None | Largest::Unread => false,
+        };
+        let bases: Vec<i64> =
+            self.state.borrow().sealed.iter().map(|segment| segment.base_offset).collect();
+        for (number, base) in bases.iter().enumerate() {
+            if !is_old(self.largest(*base).await?) {
+                return Ok(Expired { sealed: number, active: false });
+            }
+        }
+        let (active, size) = {
+            let state = self.state.borrow();
+            (state.active.base_offset, state.active.size)
+        };
+        let active = size > 0 && is_old(self.largest(active).await?);
+        Ok(Expired { sealed: bases.len(), active })
+    }
+
+    fn expired_by_size(&self) -> Expired {
+        let options = self.options.borrow();
+        if !options.cleanup_delete || options.retention_bytes < 0 {
+            return Expired::NONE;
+        }
+        let state = self.state.borrow();
+        let mut surplus = state.size_bytes().saturating_sub(options.retention_bytes as u64);
+        for (number, segment) in state.sealed.iter().enumerate() {
+            if surplus < segment.size {
+                return Expired { sealed: number, active: false };
+            }
+            surplus -= segment.size;
+        }
+        let active = state.active.size > 0 && surplus >= state.active.size;
+        Expired { sealed: state.sealed.len(), active }
+    }
+
+    /// Segments that lie wholly below the log start.
+    fn below_start(&self) -> usize {
+        let state = self.state.borrow();
+        let nexts = state.sealed.iter().skip(1).map(|segment| segment.base_offset);
+        let nexts = nexts.chain([state.active.base_offset]);
+        nexts.take_while(|next| *next <= state.log_start).count().min(state.sealed.len())
+    }
+
+    /// Everything is expired: the active segment is sealed, so that it can go as well.
+    async fn roll_expired(self: &Rc<Self>, now_ms: i64) -> bool {
+        let ready = {
+            let state = self.state.borrow();
+            state.active.size > 0 && state.committed == state.end
+        };
+        if !ready || self.maybe_prepare(now_ms).await.is_err() {
+            return false;
+        }
+        match self.roll(now_ms).await {
+            Ok(()) => true,
+            Err(AppendError::NoSpace { .. }) => false,
+            Err(error) => {
+                tracing::warn!(log = %self.name(), %error, "an expired segment could not be sealed");
+                false
+            }
+        }
+    }
+
+    /// Deletes up to `count` of the oldest segments. The caller holds the turn.
+    async fn delete_oldest(self: &Rc<Self>, count: usize) -> Retained {
+        let (count, new_start) = {
+            let state = self.state.borrow();
+            let next_base = |number: usize| {
+                let next = state.sealed.get(number + 1);
+                next.map_or(state.active.base_offset, |next| next.base_offset)
+            };
+            let committed = state.committed;
+            let allowed = (0..count).take_while(|number| next_base(*number) <= committed).count();
+            (allowed, allowed.checked_sub(1).map(next_base))
+        };
+        let Some(new_start) = new_start else {
+            return Retained {
+                log_start_offset: self.state.borrow().log_start,
+                ..Default::default()
+            };
+        };
+        self.raise_log_start(new_start).await;
+        // A segment is not deleted while it is being finished.
+        let _sealing = self.seal_turn.take().await;
+        let mut retained = Retained::default();
+        let mut bases = Vec::with_capacity(count);
+        {
+            let state = &mut *self.state.borrow_mut();
+            for segment in state.sealed.drain(..count) {
+                retained.deleted_bytes += segment.size;
+                bases.push(segment.base_offset);
+            }
+            state.assert_ends();
+            retained.deleted_segments = count;
+            retained.log_start_offset = state.log_start;
+        }
+        for base in &bases {
+            self.storage.open_files().forget((self.number, FileRole::Segment(*base)));
+            self.storage.memory().windows.forget(self.number, *base, 0);
+        }
+        self.storage.stats().deleted_segments.add(count as u64);
+        self.remove_files_later(bases).await;
+        retained
+    }
+
+    /// The new log start is durable, in both copies of the checkpoint, when this returns.
+    async fn raise_log_start(&self, offset: i64) {
+        if offset <= self.state.borrow().log_start {
+            return;
+        }
+        for _copy in 0..2 {
+            self.change_checkpoint(|checkpoint| checkpoint.log_start_offset = offset).await;
+        }
+        {
+            let state = &mut *self.state.borrow_mut();
+            assert!(offset <= state.committed && offset > state.log_start);
+            state.log_start = offset;
+            if state.epochs.truncate_from_start(offset) {
+                state.epochs_saved = false;
+            }
+        }
+        self.advanced.notify_all();
+    }
+
+    async fn remove_files_later(self: &Rc<Self>, bases: Vec<i64>) {
+        let dir = self.dir.borrow().clone();
+        let mut renamed: Vec<PathBuf> = Vec::new();
+        for base in bases {
+            for file in SegmentFile::ALL {
+                let path = dir.join(file.name(base));
+                let mut target = path.clone().into_os_string();
+                target.push(DELETED_SUFFIX);
+                match runtime::fs::rename(&path, &target).await {
+                    Ok(()) => renamed.push(target.into()),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => tracing::warn!(%error, "a deleted segment stays for now"),
+                }
+            }
+        }
+        let delay = self.options.borrow().file_delete_delay_ms.max(0) as u64;
+        background::start(async move {
+            sleep(Duration::from_millis(delay)).await;
+            for path in renamed {
+                match runtime::fs::remove_file(&path).await {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        tracing::warn!(%error, "a deleted segment stays until the next start");
+                    }
+                    _ => {}
+                }
+            }
+        });
+    }
+}

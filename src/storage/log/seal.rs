@@ -1,0 +1,81 @@
+//! Finishing sealed segments: cut to their batches, indexes complete.
+//!
+//! Law: oldest first, each only after its last write has returned; a crash in between leaves a
+//! file with zeros behind its batches, which recovery cuts.
+
+use std::rc::Rc;
+
+use runtime::file::FsError;
+
+use super::LogInner;
+use crate::background;
+use crate::directory::SegmentFile;
+use crate::index::SegmentIndex;
+use crate::open_files::FileRole;
+
+struct Unfinished {
+    base_offset: i64,
+    next_base: i64,
+    size: u64,
+    index: Rc<SegmentIndex>,
+}
+
+impl LogInner {
+    pub fn finish_sealed_in_background(self: &Rc<Self>) {
+        let log = Rc::clone(self);
+        background::start(async move { log.finish_sealed().await });
+    }
+
+    /// Returns when every sealed segment is finished, or the log has stopped to serve.
+    pub async fn finish_sealed(self: &Rc<Self>) {
+        let _sealing = self.seal_turn.take().await;
+        let mut finished_any = false;
+        while let Some(segment) = self.next_unfinished() {
+            let log = super::Log { inner: Rc::clone(self) };
+            if log.committed(segment.next_base).await.is_err() {
+                return;
+            }
+            if let Err(error) = self.finish(&segment).await {
+                if self.state.borrow().service.is_err() {
+                    return;
+                }
+                self.abort(&error.path.clone(), &error);
+            }
+            let state = &mut *self.state.borrow_mut();
+            let found = state.sealed.iter_mut().find(|s| s.base_offset == segment.base_offset);
+            if let Some(found) = found {
+                found.finished = true;
+            }
+            finished_any = true;
+        }
+        if finished_any {
+            self.advance_recovery_point(false).await;
+        }
+    }
+
+    fn next_unfinished(&self) -> Option<Unfinished> {
+        let state = self.state.borrow();
+        let number = state.sealed.iter().position(|segment| !segment.finished)?;
+        let segment = &state.sealed[number];
+        let next = state.sealed.get(number + 1);
+        let next_base = next.map_or(state.active.base_offset, |next| next.base_offset);
+        let Some(index) = segment.index.clone() else { unreachable!("kept until it is written") };
+        let (base_offset, size) = (segment.base_offset, segment.size);
+        Some(Unfinished { base_offset, next_base, size, index })
+    }
+
+    async fn finish(&self, segment: &Unfinished) -> Result<(), FsError> {
+        let base = segment.base_offset;
+        let file = self.file_for_writing(base).await?;
+        file.truncate(segment.size).await?;
+        // It is written no more: readers open it for reading.
+        drop(file);
+        self.storage.open_files().forget((self.number, FileRole::Segment(base)));
+        let offsets = segment.index.offsets().to_file(0);
+        let path = self.segment_path(base, SegmentFile::OffsetIndex);
+        runtime::fs::write_atomic(path, &offsets).await?;
+        let times = segment.index.times().to_file(0);
+        let path = self.segment_path(base, SegmentFile::TimeIndex);
+        runtime::fs::write_atomic(path, &times).await
+    }
+}

@@ -1,0 +1,148 @@
+//! The files a slot keeps open, least recently used first to close.
+//!
+//! Law: a file that is in use is never closed under its user; the number of open files goes over
+//! the bound only by those in use. Closing an idle file costs its next user one open.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use runtime::file::{File, FsError, Mode};
+
+/// Names a file of this slot: the log's number and which of its files.
+pub type FileKey = (u64, FileRole);
+
+/// What a file is to its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileRole {
+    Checkpoint,
+    /// A segment's batches, by its base offset.
+    Segment(i64),
+}
+
+pub struct OpenFiles {
+    max: usize,
+    clock: Cell<u64>,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    files: BTreeMap<FileKey, Slot>,
+    by_use: BTreeMap<u64, FileKey>,
+}
+
+struct Slot {
+    file: Rc<File>,
+    mode: Mode,
+    used_at: u64,
+}
+
+impl OpenFiles {
+    pub fn new(max: usize) -> OpenFiles {
+        assert!(max >= crate::options::OPEN_FILES_MIN, "{max} open files are too few");
+        OpenFiles { max, clock: Cell::new(0), state: RefCell::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.state.borrow().files.len()
+    }
+
+    /// The open file, or opens `path`. A file open for synchronous writing serves readers too.
+    pub async fn get(&self, key: FileKey, path: &Path, mode: Mode) -> Result<Rc<File>, FsError> {
+        if let Some(file) = self.find(key, mode) {
+            return Ok(file);
+        }
+        let file = Rc::new(File::open(path, mode).await?);
+        // Someone else may have opened it meanwhile.
+        if let Some(file) = self.find(key, mode) {
+            return Ok(file);
+        }
+        self.insert(key, Rc::clone(&file), mode);
+        Ok(file)
+    }
+
+    /// Takes in a file that its caller has just created.
+    pub fn insert(&self, key: FileKey, file: Rc<File>, mode: Mode) {
+        let used_at = self.tick();
+        let mut state = self.state.borrow_mut();
+        state.remove(key);
+        state.by_use.insert(used_at, key);
+        state.files.insert(key, Slot { file, mode, used_at });
+        let surplus = state.files.len().saturating_sub(self.max);
+        state.close_idle(surplus);
+    }
+
+    /// Closes the file as soon as nobody uses it.
+    pub fn forget(&self, key: FileKey) {
+        self.state.borrow_mut().remove(key);
+    }
+
+    /// Closes all files of a log.
+    pub fn forget_log(&self, log: u64) {
+        let first = (log, FileRole::Checkpoint);
+        let last = (log, FileRole::Segment(i64::MAX));
+        let mut state = self.state.borrow_mut();
+        let keys: Vec<FileKey> = state.files.range(first..=last).map(|(key, _)| *key).collect();
+        for key in keys {
+            state.remove(key);
+        }
+    }
+
+    fn find(&self, key: FileKey, mode: Mode) -> Option<Rc<File>> {
+        let used_at = self.tick();
+        let state = &mut *self.state.borrow_mut();
+        let slot = state.files.get_mut(&key)?;
+        let serves = slot.mode == mode || (slot.mode == Mode::DirectSync && mode == Mode::Direct);
+        if !serves {
+            return None;
+        }
+        state.by_use.remove(&slot.used_at);
+        slot.used_at = used_at;
+        state.by_use.insert(used_at, key);
+        Some(Rc::clone(&slot.file))
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+}
+
+impl State {
+    fn remove(&mut self, key: FileKey) {
+        if let Some(slot) = self.files.remove(&key) {
+            self.by_use.remove(&slot.used_at);
+            close(slot.file);
+        }
+    }
+
+    /// Closes up to `surplus` files that nobody uses, the longest idle first.
+    fn close_idle(&mut self, surplus: usize) {
+        if surplus == 0 {
+            return;
+        }
+        let idle: Vec<FileKey> = self
+            .by_use
+            .values()
+            .filter(|key| self.files.get(key).is_some_and(|s| Rc::strong_count(&s.file) == 1))
+            .take(surplus)
+            .copied()
+            .collect();
+        for key in idle {
+            self.remove(key);
+        }
+    }
+}
+
+/// The last user's drop closes a file that is still in use.
+fn close(file: Rc<File>) {
+    if let Some(file) = Rc::into_inner(file) {
+        crate::background::start(async move {
+            if let Err(error) = file.close().await {
+                tracing::warn!(%error, "closing a file failed");
+            }
+        });
+    }
+}

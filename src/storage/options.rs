@@ -1,0 +1,111 @@
+//! What one slot's storage and one log are told from outside.
+//!
+//! Law: options are plain values, already validated by whoever read them from a topic's
+//! configuration; durations are milliseconds, sizes bytes. A log takes new options at any time.
+
+use std::path::PathBuf;
+
+use runtime::local::Budget;
+
+/// What the logs of one slot share.
+pub struct StorageConfig {
+    /// Holds `<topic>-<partition>/` directories and `deleted/`.
+    pub data_dir: PathBuf,
+    /// Every append buffer, tail and read window draws on it. Storage waits for room here, so its
+    /// share must not be held by anyone who in turn waits for storage.
+    pub budget: Budget,
+    /// False where the file system has no O_DIRECT: files then go through the page cache, with
+    /// O_DSYNC for the strict ones.
+    pub direct_io: bool,
+    /// Which start of the host this is; a clean close leaves it in the log's checkpoint.
+    pub incarnation: i64,
+    /// Segment files that stay open on this slot. At least `OPEN_FILES_MIN`.
+    pub open_files_max: usize,
+    /// Share of the budget, in bytes, that tails and read windows may hold between them.
+    pub cache_bytes_max: usize,
+    /// Index of sealed segments kept in memory, in bytes.
+    pub index_bytes_max: usize,
+    /// Milliseconds of broker time after which an idle producer is forgotten
+    /// (`producer.id.expiration.ms`).
+    pub producer_expiration_ms: i64,
+}
+
+/// Below this many open files a log could not read and write at once.
+pub const OPEN_FILES_MIN: usize = 8;
+
+impl StorageConfig {
+    /// A slot on `data_dir` with the defaults of a small host: half of the budget may be cache.
+    pub fn new(data_dir: PathBuf, budget: Budget) -> StorageConfig {
+        let cache_bytes_max = budget.limit() / 2;
+        StorageConfig {
+            data_dir,
+            budget,
+            direct_io: true,
+            incarnation: 0,
+            open_files_max: 4096,
+            cache_bytes_max,
+            index_bytes_max: 32 << 20,
+            producer_expiration_ms: 86_400_000,
+        }
+    }
+}
+
+/// The topic configuration that storage obeys, under Kafka's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogOptions {
+    /// `segment.bytes`: a segment that would grow beyond it is sealed first.
+    pub segment_bytes: u64,
+    /// `segment.ms`, counted from the segment's first batch.
+    pub segment_ms: i64,
+    /// `segment.jitter.ms`: up to this much is taken off `segment_ms`, by chance per segment.
+    pub segment_jitter_ms: i64,
+    /// `segment.index.bytes`: a segment whose index would outgrow it is sealed first.
+    pub segment_index_bytes: u32,
+    /// `index.interval.bytes`
+    pub index_interval_bytes: u32,
+    /// `retention.ms`; −1 keeps for ever.
+    pub retention_ms: i64,
+    /// `retention.bytes`; −1 keeps everything.
+    pub retention_bytes: i64,
+    /// `delete` in `cleanup.policy`: without it neither time nor size deletes a segment.
+    pub cleanup_delete: bool,
+    /// `compact` in `cleanup.policy`: offsets may be missing between batches.
+    pub cleanup_compact: bool,
+    /// `flush.messages`: 1 makes every acknowledged write durable, more is *relaxed*: the page
+    /// cache acknowledges, and a sync follows after that many records.
+    pub flush_messages: i64,
+    /// `flush.ms`: a relaxed log is synced when its oldest unsynced record is that old.
+    pub flush_ms: i64,
+    /// `file.delete.delay.ms`
+    pub file_delete_delay_ms: i64,
+    /// `preallocate`: new segments take their whole size at once.
+    pub preallocate: bool,
+}
+
+impl LogOptions {
+    /// True when an acknowledgement means stable storage.
+    pub fn is_strict(&self) -> bool {
+        self.flush_messages <= 1
+    }
+}
+
+impl Default for LogOptions {
+    /// Kafka's defaults, save `flush.messages`.
+    fn default() -> LogOptions {
+        LogOptions {
+            segment_bytes: 1 << 30,
+            segment_ms: 604_800_000,
+            segment_jitter_ms: 0,
+            segment_index_bytes: 10 << 20,
+            index_interval_bytes: 4096,
+            retention_ms: 604_800_000,
+            retention_bytes: -1,
+            cleanup_delete: true,
+            cleanup_compact: false,
+            flush_messages: 1,
+            flush_ms: i64::MAX,
+            file_delete_delay_ms: 60_000,
+            preallocate: false,
+        }
+    }
+}

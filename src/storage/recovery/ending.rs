@@ -1,0 +1,118 @@
+//! What stands behind the last whole batch: nothing, a torn write, or damage.
+//!
+//! Law: a strict log writes one commit at a time, into space that is zeros (behind the carried
+//! bytes of its first block), in whole sectors. A power loss leaves each sector of the commit in
+//! flight old or new. So bytes that are not the next batch are a *torn write* exactly when they
+//! can belong to the last commit and one of the sectors that the bad batch lies in still is old;
+//! anything else was whole once, and is *damage*. The mark behind a commit (see
+//! `segment::Trailer`) says what cannot belong to the last one.
+//!
+//! ```text
+//! mark whose commit starts behind the bad batch          damage: it had been acknowledged
+//! bytes farther behind it than one commit reaches        damage: likewise
+//! a sector of the bad batch that is still zero           torn
+//! otherwise                                              damage: every sector was written
+//! ```
+
+use protocol::batch::header::HEADER_BYTES;
+use runtime::file::FsError;
+
+use super::scanner::Scanner;
+use crate::log::CHUNK_BYTES_MAX;
+use crate::segment::{BLOCK, TRAILER_BYTES, Trailer, TrailerSalt};
+
+/// What the bytes behind the accepted end are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Only zeros, or the mark of the commit that ended there.
+    Clean,
+    /// A commit that a crash cut short: `bytes` behind the end may be cut.
+    Torn {
+        bytes: u64,
+    },
+    Damaged {
+        reason: &'static str,
+    },
+}
+
+/// What is seen of the bytes behind the accepted end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Survey {
+    /// Position behind the last byte that is neither zero nor part of a mark.
+    written_to: u64,
+    /// The latest start of a commit that a mark tells of.
+    newest_start: Option<u64>,
+    /// A sector of the bad batch has nothing in it.
+    old_sector: bool,
+}
+
+/// Judges what stands at `position`, where the next batch was expected. `batch_bytes` is its size
+/// when its header can be believed.
+pub async fn judge(
+    scanner: &mut Scanner,
+    position: u64,
+    batch_bytes: Option<usize>,
+    salt: TrailerSalt,
+) -> Result<Ending, FsError> {
+    let extent = position + batch_bytes.unwrap_or(HEADER_BYTES) as u64;
+    let mut survey = Survey { written_to: position, ..Survey::default() };
+    let mut block_at = position - position % BLOCK as u64;
+    while block_at < scanner.length() {
+        let block = scanner.bytes_at(block_at, BLOCK).await?;
+        if block.is_empty() {
+            break;
+        }
+        survey.look_at(block, block_at, position, extent, salt);
+        block_at += BLOCK as u64;
+    }
+    Ok(survey.verdict(position, batch_bytes))
+}
+
+impl Survey {
+    fn look_at(&mut self, block: &[u8], at: u64, position: u64, extent: u64, salt: TrailerSalt) {
+        let mark = Trailer::find(salt, block, at);
+        if let Some(mark) = mark {
+            self.newest_start = self.newest_start.max(Some(mark.start_position));
+        }
+        for (number, sector) in block.chunks(SECTOR).enumerate() {
+            let start = at + (number * SECTOR) as u64;
+            let end = start + sector.len() as u64;
+            if end <= position {
+                continue;
+            }
+            let mut rest = &sector[position.saturating_sub(start) as usize..];
+            let last = end == at + block.len() as u64;
+            if mark.is_some() && last {
+                rest = &rest[..rest.len().saturating_sub(TRAILER_BYTES)];
+            }
+            match rest.iter().rposition(|byte| *byte != 0) {
+                Some(last) => {
+                    let from = start.max(position);
+                    self.written_to = self.written_to.max(from + last as u64 + 1);
+                }
+                None if start < extent => self.old_sector = true,
+                None => {}
+            }
+        }
+    }
+
+    fn verdict(&self, position: u64, batch_bytes: Option<usize>) -> Ending {
+        if self.newest_start.is_some_and(|start| start > position) {
+            return Ending::Damaged { reason: "later commits had been acknowledged" };
+        }
+        if self.written_to == position {
+            return Ending::Clean;
+        }
+        let reach = batch_bytes.unwrap_or(0).max(CHUNK_BYTES_MAX) + 2 * BLOCK;
+        if self.written_to - position > reach as u64 {
+            return Ending::Damaged { reason: "more follows than one write can hold" };
+        }
+        if self.old_sector {
+            return Ending::Torn { bytes: self.written_to - position };
+        }
+        Ending::Damaged { reason: "it is not the batch that was written" }
+    }
+}
+
+/// The unit that a disk writes whole or not at all.
+const SECTOR: usize = 512;

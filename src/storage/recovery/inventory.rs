@@ -1,0 +1,153 @@
+//! What is in a log's directory, before anything of it is believed.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::background;
+use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, RecoveryPoint};
+use crate::directory::{DELETED_SUFFIX, IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
+use crate::epochs::EPOCHS_FILE_NAME;
+use crate::errors::OpenError;
+use crate::log::parse_snapshot_name;
+
+/// The directory's files, by what they are.
+pub struct Inventory {
+    pub dir: PathBuf,
+    /// Length of each segment's file, by base offset.
+    pub segments: BTreeMap<i64, u64>,
+    /// End offsets of the producer snapshots.
+    pub snapshots: Vec<i64>,
+    pub has_epochs: bool,
+    pub checkpoint: Checkpoint,
+    pub checkpoint_sequence: u64,
+    /// The checkpoint could not be read and says only what the segments' names say.
+    pub checkpoint_lost: bool,
+    leftovers: Vec<String>,
+}
+
+impl Inventory {
+    /// Looks at the directory and whose it is. Changes nothing.
+    pub async fn take(dir: &Path, identity: Identity) -> Result<Inventory, OpenError> {
+        let entries = match runtime::fs::list(dir).await {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(OpenError::Missing(dir.to_path_buf()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut segments = BTreeMap::new();
+        let (mut snapshots, mut leftovers) = (Vec::new(), Vec::new());
+        let mut found = [false; 3];
+        for entry in &entries {
+            let name = entry.name.as_str();
+            match SegmentFile::parse(name) {
+                Some((base, SegmentFile::Log)) => drop(segments.insert(base, entry.len)),
+                Some(_) => {}
+                None if name.ends_with(DELETED_SUFFIX) || name.ends_with(".tmp") => {
+                    leftovers.push(entry.name.clone());
+                }
+                None => {}
+            }
+            snapshots.extend(parse_snapshot_name(name));
+            for (found, wanted) in found.iter_mut().zip(KNOWN) {
+                *found |= name == wanted;
+            }
+        }
+        let [has_identity, has_checkpoint, has_epochs] = found;
+        if !has_checkpoint && segments.is_empty() {
+            // The beginning of a creation, which may be begun again.
+            return Err(OpenError::Missing(dir.to_path_buf()));
+        }
+        check_identity(dir, identity, has_identity).await?;
+        let read = read_checkpoint(dir, identity, has_checkpoint).await?;
+        let checkpoint_lost = read.is_none();
+        let (checkpoint_sequence, checkpoint) =
+            read.unwrap_or_else(|| (0, guessed_checkpoint(identity, &segments)));
+        Ok(Inventory {
+            dir: dir.to_path_buf(),
+            segments,
+            snapshots,
+            has_epochs,
+            checkpoint,
+            checkpoint_sequence,
+            checkpoint_lost,
+            leftovers,
+        })
+    }
+
+    /// Removes, in the background, what an earlier deletion or write left behind.
+    pub fn remove_leftovers(self) {
+        if self.leftovers.is_empty() {
+            return;
+        }
+        background::start(async move {
+            for name in &self.leftovers {
+                if let Err(error) = runtime::fs::remove_file(self.dir.join(name)).await {
+                    tracing::warn!(%error, "a leftover stays");
+                }
+            }
+        });
+    }
+}
+
+async fn check_identity(dir: &Path, identity: Identity, exists: bool) -> Result<(), OpenError> {
+    let path = dir.join(IDENTITY_FILE_NAME);
+    if !exists {
+        return Err(OpenError::Identity { path, error: IdentityError::Missing });
+    }
+    let file = runtime::fs::read(&path).await?;
+    let found = match Identity::from_file(&file) {
+        Ok(found) => found,
+        Err(error) => return Err(OpenError::Identity { path, error }),
+    };
+    if found != identity {
+        let (expected, found) = (identity.topic_id, found.topic_id);
+        return Err(OpenError::Foreign { path: dir.to_path_buf(), expected, found });
+    }
+    Ok(())
+}
+
+async fn read_checkpoint(
+    dir: &Path,
+    identity: Identity,
+    exists: bool,
+) -> Result<Option<(u64, Checkpoint)>, OpenError> {
+    if !exists {
+        return Ok(None);
+    }
+    let path = dir.join(CHECKPOINT_FILE_NAME);
+    let file = runtime::fs::read(&path).await?;
+    match Checkpoint::newest(&file) {
+        Ok((sequence, checkpoint)) => {
+            if checkpoint.topic_id != identity.topic_id.0 {
+                return Err(OpenError::Foreign {
+                    path,
+                    expected: identity.topic_id,
+                    found: protocol::Uuid(checkpoint.topic_id),
+                });
+            }
+            Ok(Some((sequence, checkpoint)))
+        }
+        Err(CheckpointError::Damaged) => Ok(None),
+        Err(error) => Err(OpenError::Checkpoint { path, error }),
+    }
+}
+
+/// Without a checkpoint the whole log is read.
+fn guessed_checkpoint(identity: Identity, segments: &BTreeMap<i64, u64>) -> Checkpoint {
+    let first = segments.first_key_value().map_or(0, |(base, _)| *base);
+    Checkpoint {
+        topic_id: identity.topic_id.0,
+        partition: identity.partition,
+        clean: false,
+        possibly_short: false,
+        relaxed: false,
+        incarnation: 0,
+        log_start_offset: first,
+        recovery_point: RecoveryPoint::at_start(first),
+        producers_offset: -1,
+    }
+}
+
+const KNOWN: [&str; 3] = [IDENTITY_FILE_NAME, CHECKPOINT_FILE_NAME, EPOCHS_FILE_NAME];

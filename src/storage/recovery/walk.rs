@@ -1,0 +1,403 @@
+//! The walk over the segments that a start has to read.
+
+use std::rc::Rc;
+
+use protocol::batch::BatchHeader;
+
+use super::RecoveryReport;
+use super::derived::{Entries, load_epochs, load_index, load_producers};
+use super::ending::{Ending, judge};
+use super::inventory::Inventory;
+use super::scanner::{Scanner, Step};
+use crate::directory::SegmentFile;
+use crate::epochs::{EpochStart, LeaderEpochs};
+use crate::errors::OpenError;
+use crate::index::{IndexedBatch, SegmentIndex};
+use crate::log::{LogInner, producer_batch};
+use crate::producer::Producers;
+use crate::segment::{Chain, IndexFlushed, Largest, RollsFrom, SealedSegment};
+
+pub struct Walk<'a> {
+    log: &'a Rc<LogInner>,
+    inventory: &'a Inventory,
+    chain: Chain,
+    epochs: LeaderEpochs,
+    producers: Producers,
+    /// Segments whose files are to be removed: nothing in them, or nothing that may stay.
+    dropped: Vec<i64>,
+    read: Vec<ReadSegment>,
+    report: RecoveryReport,
+}
+
+struct ReadSegment {
+    base: i64,
+    size: u64,
+    file_length: u64,
+    index: SegmentIndex,
+    /// Entries that the index files are known to have.
+    flushed: IndexFlushed,
+}
+
+/// Where the walk begins.
+struct Start {
+    segment: i64,
+    position: u64,
+    index: Option<SegmentIndex>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(log: &'a Rc<LogInner>, inventory: &'a Inventory) -> Walk<'a> {
+        let point = inventory.checkpoint.recovery_point;
+        let gaps = log.options.borrow().cleanup_compact;
+        let limits = log.storage.producer_limits();
+        Walk {
+            log,
+            inventory,
+            chain: Chain { next_offset: point.offset, epoch: point.epoch, gaps },
+            epochs: LeaderEpochs::new(),
+            producers: Producers::new(limits, point.offset),
+            dropped: Vec::new(),
+            read: Vec::new(),
+            report: RecoveryReport {
+                incarnation: inventory.checkpoint.incarnation,
+                ..RecoveryReport::default()
+            },
+        }
+    }
+
+    /// Reads what must be read and puts the result into the log. Files change only at the end,
+    /// when nothing can be refused any more.
+    pub async fn run(&mut self) -> Result<RecoveryReport, OpenError> {
+        self.check_segments()?;
+        let start = self.choose_start().await?;
+        let clean = self.inventory.checkpoint.clean && start.is_none();
+        match start {
+            Some(start) => self.read_segments(start).await?,
+            None if clean => {}
+            None => unreachable!("an unclean log is always read"),
+        }
+        if clean {
+            self.install_clean();
+        } else {
+            self.make_durable().await?;
+            self.install();
+        }
+        self.report.clean = clean;
+        Ok(self.report.clone())
+    }
+
+    /// The segments that the checkpoint speaks of are there.
+    fn check_segments(&self) -> Result<(), OpenError> {
+        let checkpoint = &self.inventory.checkpoint;
+        let point = checkpoint.recovery_point;
+        let segments = &self.inventory.segments;
+        let first = segments.first_key_value().map_or(point.segment_base, |(base, _)| *base);
+        let missing = |base: i64| OpenError::Damaged {
+            file: self.log.segment_path(base, SegmentFile::Log),
+            offset: base,
+            position: 0,
+            reason: "the file is missing".to_owned(),
+        };
+        if first > checkpoint.log_start_offset {
+            return Err(missing(checkpoint.log_start_offset));
+        }
+        let length = segments.get(&point.segment_base);
+        match length {
+            None if point.position > 0 => Err(missing(point.segment_base)),
+            Some(length) if *length < point.position => Err(OpenError::Damaged {
+                file: self.log.segment_path(point.segment_base, SegmentFile::Log),
+                offset: point.offset,
+                position: *length,
+                reason: format!("the file ends before position {}", point.position),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where to begin; none when nothing has to be read. Derived files that cannot be used move
+    /// the start back.
+    async fn choose_start(&mut self) -> Result<Option<Start>, OpenError> {
+        let inventory = self.inventory;
+        let point = inventory.checkpoint.recovery_point;
+        let limits = self.log.storage.producer_limits();
+        let epochs = load_epochs(inventory).await?;
+        let producers = load_producers(inventory, limits).await?;
+        if epochs.is_none() {
+            self.report.rebuilt.push("leader epochs");
+        }
+        if producers.is_none() {
+            self.report.rebuilt.push("producers");
+        }
+        if inventory.checkpoint_lost {
+            self.report.rebuilt.push("checkpoint");
+        }
+        let (Some(epochs), Some(producers), false) = (epochs, producers, inventory.checkpoint_lost)
+        else {
+            let first = inventory.segments.first_key_value().map(|(base, _)| *base);
+            let segment = first.unwrap_or(point.segment_base);
+            self.chain = Chain { next_offset: segment, epoch: -1, gaps: self.chain.gaps };
+            self.producers = Producers::new(limits, segment);
+            return Ok(Some(Start { segment, position: 0, index: None }));
+        };
+        self.epochs = epochs;
+        self.producers = producers;
+        if inventory.checkpoint.clean {
+            return Ok(None);
+        }
+        let (segment, position) = (point.segment_base, point.position);
+        let index = self.load_point_index().await?;
+        if index.is_none() {
+            self.report.rebuilt.push("index");
+            self.chain = Chain { next_offset: segment, epoch: -1, gaps: self.chain.gaps };
+            return Ok(Some(Start { segment, position: 0, index: None }));
+        }
+        Ok(Some(Start { segment, position, index }))
+    }
+
+    async fn load_point_index(&self) -> Result<Option<SegmentIndex>, OpenError> {
+        let point = self.inventory.checkpoint.recovery_point;
+        let entries = Entries::First {
+            offsets: point.offset_entries as usize,
+            times: point.time_entries as usize,
+        };
+        let policy = self.log.index_policy();
+        let dir = &self.inventory.dir;
+        Ok(load_index(dir, point.segment_base, policy, point.position, entries).await?)
+    }
+
+    async fn read_segments(&mut self, start: Start) -> Result<(), OpenError> {
+        let inventory = self.inventory;
+        let bases: Vec<(i64, u64)> =
+            inventory.segments.range(start.segment..).map(|(base, len)| (*base, *len)).collect();
+        let mut position = start.position;
+        let mut index = start.index;
+        for (number, (base, length)) in bases.iter().copied().enumerate() {
+            let flushed = self.flushed(base, index.is_some());
+            let mut index =
+                index.take().unwrap_or_else(|| SegmentIndex::new(base, self.log.index_policy()));
+            let file = self.log.file_for_writing(base).await?;
+            let mut scanner = Scanner::new(file, length);
+            let reason = loop {
+                match scanner.step(position, &mut self.chain).await? {
+                    Step::Batch(header) => {
+                        self.take_note(&header, position, &mut index);
+                        position += header.size_in_bytes() as u64;
+                    }
+                    Step::Break(reason) => break reason,
+                }
+            };
+            let next = bases.get(number + 1).map(|(base, _)| *base);
+            let last = match next {
+                Some(next) if next == self.chain.next_offset => false,
+                Some(next) if self.chain.gaps && next > self.chain.next_offset => {
+                    self.chain.next_offset = next;
+                    false
+                }
+                _ => true,
+            };
+            let point = inventory.checkpoint.recovery_point;
+            if (base, position) < (point.segment_base, point.position) {
+                return Err(self.damaged(base, position, reason.to_string()));
+            }
+            if last {
+                self.judge_end(&mut scanner, base, position, &bases[number + 1..]).await?;
+            }
+            self.report.scanned_bytes += scanner.bytes_read();
+            self.read.push(ReadSegment {
+                base,
+                size: position,
+                file_length: length,
+                index,
+                flushed,
+            });
+            if last {
+                break;
+            }
+            position = 0;
+        }
+        Ok(())
+    }
+
+    /// The log ends at `position` of this segment. What follows may be nothing, or the rest of an
+    /// unfinished write, or it takes the log offline.
+    async fn judge_end(
+        &mut self,
+        scanner: &mut Scanner,
+        base: i64,
+        position: u64,
+        later: &[(i64, u64)],
+    ) -> Result<(), OpenError> {
+        let header = scanner.header_at(position, &self.chain).await?;
+        let batch_bytes = header.ok().map(|header| header.size_in_bytes());
+        let salt = self.log.salt(base);
+        let mut ending = judge(scanner, position, batch_bytes, salt).await?;
+        for (later_base, length) in later.iter().copied() {
+            let file = self.log.file_for_writing(later_base).await?;
+            let mut later_scanner = Scanner::new(file, length);
+            let salt = self.log.salt(later_base);
+            let blank = judge(&mut later_scanner, 0, None, salt).await?;
+            if blank != Ending::Clean && !matches!(ending, Ending::Damaged { .. }) {
+                // Nothing is written to a segment before the one before it is whole.
+                ending = Ending::Damaged { reason: "a later segment holds batches" };
+            }
+            self.dropped.push(later_base);
+        }
+        let cut = match ending {
+            Ending::Clean => return Ok(()),
+            Ending::Torn { bytes } => bytes,
+            // The page cache writes in any order, so a power loss may leave anything.
+            Ending::Damaged { .. } if self.inventory.checkpoint.relaxed => {
+                scanner.length().saturating_sub(position)
+            }
+            Ending::Damaged { reason } => {
+                return Err(self.damaged(base, position, reason.to_owned()));
+            }
+        };
+        self.report.cut_bytes = cut;
+        self.report.cut_at_offset = Some(self.chain.next_offset);
+        self.report.possibly_short = true;
+        Ok(())
+    }
+
+    fn take_note(&mut self, header: &BatchHeader, position: u64, index: &mut SegmentIndex) {
+        index.on_batch(IndexedBatch {
+            last_offset: header.last_offset(),
+            position: position as u32,
+            size_bytes: header.size_in_bytes() as u32,
+            max_timestamp: header.max_timestamp,
+        });
+        let epoch = header.partition_leader_epoch;
+        if epoch >= 0 && self.epochs.latest().is_none_or(|latest| latest.epoch < epoch) {
+            self.epochs.assign(EpochStart { epoch, start_offset: header.base_offset });
+        }
+        if header.base_offset < self.producers.end_offset() {
+            return;
+        }
+        match producer_batch(header) {
+            // The clock of the broker that appended it is not known any more.
+            Some(producer) => {
+                let seen_ms = header.max_timestamp.max(0).min(runtime::time::wall_ms());
+                self.producers.apply(&producer, header.base_offset, seen_ms);
+            }
+            None => self.producers.advance_to(header.next_offset()),
+        }
+    }
+
+    /// Entries in the index files of a segment: those before the recovery point, or none that
+    /// could be trusted.
+    fn flushed(&self, base: i64, loaded: bool) -> IndexFlushed {
+        let point = self.inventory.checkpoint.recovery_point;
+        if !loaded || base != point.segment_base {
+            return IndexFlushed::default();
+        }
+        IndexFlushed {
+            offset_entries: point.offset_entries as usize,
+            time_entries: point.time_entries as usize,
+        }
+    }
+
+    /// Nothing is served that another crash could take back.
+    async fn make_durable(&mut self) -> Result<(), OpenError> {
+        let point = self.inventory.checkpoint.recovery_point;
+        for segment in &self.read {
+            if (segment.base, segment.size) > (point.segment_base, point.position) {
+                self.log.file_for_writing(segment.base).await?.sync().await?;
+            }
+        }
+        if self.inventory.checkpoint_lost {
+            let path = self.inventory.dir.join(crate::checkpoint::CHECKPOINT_FILE_NAME);
+            let blank = vec![0; crate::checkpoint::CHECKPOINT_BYTES as usize];
+            runtime::fs::write_atomic(path, &blank).await?;
+        }
+        if self.dropped.is_empty() {
+            return Ok(());
+        }
+        for base in self.dropped.iter().rev() {
+            let key = (self.log.number, crate::open_files::FileRole::Segment(*base));
+            self.log.storage.open_files().forget(key);
+            for file in SegmentFile::ALL {
+                match runtime::fs::remove_file(self.log.segment_path(*base, file)).await {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(error.into());
+                    }
+                    _ => {}
+                }
+            }
+            runtime::fs::sync_dir(&self.inventory.dir).await?;
+        }
+        Ok(())
+    }
+
+    fn install_clean(&mut self) {
+        let point = self.inventory.checkpoint.recovery_point;
+        let state = &mut *self.log.state.borrow_mut();
+        for (base, length) in self.inventory.segments.range(..point.segment_base) {
+            state.sealed.push(SealedSegment::found(*base, *length));
+        }
+        let length = self.inventory.segments.get(&point.segment_base);
+        state.active.exists = length.is_some();
+        state.active.allocated = length.copied().unwrap_or(0);
+        state.active.size = point.position;
+        state.active.index_flushed = IndexFlushed {
+            offset_entries: point.offset_entries as usize,
+            time_entries: point.time_entries as usize,
+        };
+        state.epochs = std::mem::take(&mut self.epochs);
+        let limits = self.log.storage.producer_limits();
+        let end = point.offset;
+        state.producers = std::mem::replace(&mut self.producers, Producers::new(limits, end));
+        state.assert_ends();
+    }
+
+    fn install(&mut self) {
+        let state = &mut *self.log.state.borrow_mut();
+        let read_from = self.read.first().map(|segment| segment.base);
+        let first_read = read_from.unwrap_or(self.inventory.checkpoint.recovery_point.segment_base);
+        for (base, length) in self.inventory.segments.range(..first_read) {
+            state.sealed.push(SealedSegment::found(*base, *length));
+        }
+        let active = self.read.pop();
+        for segment in self.read.drain(..) {
+            let mut index = segment.index;
+            index.seal();
+            state.sealed.push(SealedSegment {
+                base_offset: segment.base,
+                size: segment.size,
+                largest: Largest::of(&index),
+                index: Some(Rc::new(index)),
+                finished: false,
+            });
+        }
+        if let Some(active) = active {
+            let scanned = active.size;
+            state.active.base_offset = active.base;
+            state.active.exists = true;
+            state.active.allocated = active.file_length;
+            state.active.size = active.size;
+            state.active.index = Some(active.index);
+            state.active.index_flushed = active.flushed;
+            state.active.rolls_from = RollsFrom::Unread;
+            state.unchecked_bytes = scanned;
+        }
+        state.stale_behind_end = true;
+        let end = self.chain.next_offset;
+        (state.end, state.committed, state.durable) = (end, end, end);
+        state.log_start = state.log_start.min(end);
+        self.producers.advance_to(end.max(self.producers.end_offset()));
+        state.epochs = std::mem::take(&mut self.epochs);
+        state.epochs.truncate_from_start(state.log_start);
+        state.epochs_saved = false;
+        let limits = self.log.storage.producer_limits();
+        state.producers = std::mem::replace(&mut self.producers, Producers::new(limits, end));
+        state.assert_ends();
+    }
+
+    fn damaged(&self, base: i64, position: u64, reason: String) -> OpenError {
+        OpenError::Damaged {
+            file: self.log.segment_path(base, SegmentFile::Log),
+            offset: self.chain.next_offset,
+            position,
+            reason,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What a slot's storage counts.
+
+use metrics::{Counter, Histogram};
+
+/// Counts since the slot started.
+#[derive(Debug, Default)]
+pub struct StorageStats {
+    /// Writes that made a group of appended batches count as committed.
+    pub commits: Counter,
+    /// Batches in those writes, and their bytes.
+    pub committed_batches: Counter,
+    pub committed_bytes: Counter,
+    /// From the start of such a write to its end.
+    pub commit_latency: Histogram,
+    /// Bytes of batches given out from the buffers they were written from.
+    pub tail_read_bytes: Counter,
+    /// Bytes of batches given out that had to come from disk, cached or not.
+    pub disk_read_bytes: Counter,
+    /// Windows read from disk.
+    pub window_reads: Counter,
+    /// Batches found damaged while they were read.
+    pub corrupt_batches: Counter,
+    /// Appends refused for lack of space.
+    pub no_space: Counter,
+    /// Checkpoints written, segments rolled and segments deleted.
+    pub checkpoints: Counter,
+    pub rolls: Counter,
+    pub deleted_segments: Counter,
+}
