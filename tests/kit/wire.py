@@ -6,6 +6,7 @@ Record batches are encoded and checked by `batch` and `batches`, uncompressed; n
 """
 import socket
 import struct
+import time
 import uuid
 
 INTEGERS = {"i8": ">b", "i16": ">h", "i32": ">i", "i64": ">q", "u16": ">H", "u32": ">I"}
@@ -470,6 +471,31 @@ class Cluster:
                         "configs": [{"name": name, "value": value} for name, value in dict(configs).items()]}],
             "timeout": 30000})["topics"][0]
         return answer
+
+    def create_ready(self, topic, partitions, configs=(), within=60):
+        """Creates a topic and returns its leaders once each of them serves its partitions."""
+        answer = self.create(topic, partitions, configs)
+        if answer["error"]:
+            raise Malformed(f"creation of {topic}: error {answer['error']}, {answer['message']}")
+        deadline = time.monotonic() + within
+        while True:
+            try:
+                leaders = self.leaders(topic)
+                if len(leaders) == partitions and all(self.end(topic, each, leaders) >= 0 for each in leaders):
+                    return leaders
+            except (Malformed, KeyError) as error:
+                if time.monotonic() > deadline:
+                    raise Malformed(f"{topic} is not served after {within} s: {error}") from None
+            time.sleep(0.05)
+
+    def end(self, topic, partition, leaders, timestamp=-1):
+        """ListOffsets of one partition, by default its end."""
+        answer = self.to(leaders[partition]).ask("ListOffsets", {"replica": -1, "topics": [
+            {"name": topic, "partitions": [{"partition": partition, "epoch": -1, "timestamp": timestamp}]}]})
+        part = answer["topics"][0]["partitions"][0]
+        if part["error"]:
+            raise Malformed(f"offsets of {topic}-{partition}: error {part['error']}")
+        return part["offset"]
 
     def delete(self, topic):
         answer = self.any().ask("DeleteTopics", {"topics": [{"name": topic}], "timeout": 30000})
