@@ -1,2 +1,7 @@
-//! The program: hands its arguments to the broker or to the load generator.
-fn main() {}
+//! The `coretide` program: hands its arguments to the broker.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    broker::cli::main()
+}

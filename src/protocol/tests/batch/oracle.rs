@@ -100,8 +100,7 @@ proptest! {
         let unpack = |packed: &mut Bytes, compression| {
             Ok(decompress(our_codec(compression), packed, 1 << 20).map(Bytes::from)?)
         };
-        let set = RecordBatchDecoder::decode_with_custom_compression(&mut batch, Some(unpack));
-        let set = set.unwrap();
+        let set = RecordBatchDecoder::decode_with_custom_compression(&mut batch, Some(unpack)).unwrap();
         prop_assert_eq!(set.compression, their_codec(codec));
         prop_assert_eq!(set.records.len(), samples.len());
         for (index, (read, sample)) in set.records.iter().zip(&samples).enumerate() {
@@ -122,8 +121,8 @@ proptest! {
             out.extend_from_slice(&compress(compression, body));
             Ok(())
         };
-        let encode = RecordBatchEncoder::encode_with_custom_compression;
-        encode(&mut batch, &records, &options, Some(pack)).unwrap();
+        RecordBatchEncoder::encode_with_custom_compression(&mut batch, &records, &options, Some(pack))
+            .unwrap();
         let batch = batch.freeze();
 
         let valid = validate_for_append(batch.clone(), &rules()).unwrap();
@@ -139,8 +138,7 @@ proptest! {
             prop_assert_eq!(record.key, sample.key.as_deref());
             prop_assert_eq!(record.value, sample.value.as_deref());
             let header = record.headers.clone().next();
-            let expected =
-                sample.header.as_ref().map(|(key, value)| (key.as_bytes(), value.as_deref()));
+            let expected = sample.header.as_ref().map(|(key, value)| (key.as_bytes(), value.as_deref()));
             prop_assert_eq!(header.map(|header| (header.key, header.value)), expected);
         }
     }

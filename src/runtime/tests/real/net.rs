@@ -11,7 +11,7 @@ use runtime::net::{Conn, Listener, Reader, Writer};
 use runtime::task::{Either, race, spawn, yield_now};
 
 use crate::on_core;
-use crate::process::{apart, finish};
+use crate::process::in_child;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -293,7 +293,7 @@ fn a_read_that_is_given_up_loses_no_byte() {
 
 #[test]
 fn nothing_leaks() {
-    let ended = finish(apart("net::nothing_leaks", child_churns));
+    let ended = in_child("net::child_churns");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
@@ -305,6 +305,22 @@ fn resident_kib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn child_churns() {
+    on_core(|| async {
+        // Warm up what is allocated once.
+        churn(50).await;
+        wait_patiently(50_000).await;
+        let (descriptors, resident) = (open_descriptors(), resident_kib());
+        churn(500).await;
+        wait_patiently(300_000).await;
+        assert_eq!(open_descriptors(), descriptors);
+        let grown = resident_kib().saturating_sub(resident);
+        assert!(grown < 4096, "grew by {grown} KiB");
+    });
 }
 
 /// Connections that end in every way, with a read in flight.
@@ -354,18 +370,4 @@ async fn wait_patiently(polls: usize) {
     let addr = listener.local_addr();
     let client = Conn::connect(addr, LONG).await.unwrap();
     assert_eq!(accept.await.unwrap().peer_addr(), client.local_addr());
-}
-
-fn child_churns() {
-    on_core(|| async {
-        // Warm up what is allocated once.
-        churn(50).await;
-        wait_patiently(50_000).await;
-        let (descriptors, resident) = (open_descriptors(), resident_kib());
-        churn(500).await;
-        wait_patiently(300_000).await;
-        assert_eq!(open_descriptors(), descriptors);
-        let grown = resident_kib().saturating_sub(resident);
-        assert!(grown < 4096, "grew by {grown} KiB");
-    });
 }

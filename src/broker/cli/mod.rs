@@ -1,0 +1,50 @@
+//! The command line: what can be asked of `coretide`, with help that teaches.
+
+mod consume;
+mod produce;
+mod serve;
+mod topic;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An event broker that speaks the Kafka wire protocol; every CPU core is a broker of its own.
+#[derive(Debug, Parser)]
+#[command(name = "coretide", version, about, max_term_width = 100)]
+#[command(
+    after_help = "Start with `coretide serve`, then point any Kafka client at 127.0.0.1:9092."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a broker on this host.
+    Serve(serve::ServeArgs),
+    /// Create, list, describe, alter and delete topics
+    Topic(topic::TopicArgs),
+    /// Write lines of standard input as records
+    Produce(produce::ProduceArgs),
+    /// Print the records of a topic
+    Consume(consume::ConsumeArgs),
+}
+
+/// Parses the arguments of the process and runs what they ask for to its end.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve::run(args),
+        Command::Topic(args) => topic::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Consume(args) => consume::run(args).map(|()| ExitCode::SUCCESS),
+    };
+    match result {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("coretide: {why:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

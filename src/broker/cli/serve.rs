@@ -1,0 +1,89 @@
+//! `coretide serve`: from flags, variables and file to a running host.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::config::{ByteSize, ConfigError, FileConfig, Given};
+use crate::startup;
+
+/// Runs a broker: one slot per CPU core, each a broker node of its own for Kafka clients.
+///
+/// Slot s of host h is node h x 1000 + s and listens on the port of --listen plus s. Every flag can
+/// also be given as CORETIDE_<FLAG> or in the file of --config; flags win over variables, variables
+/// over the file.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  coretide serve
+  coretide serve --cores 0-3 --memory-per-core 1GiB --data-dir /var/lib/coretide
+  coretide serve --listen 0.0.0.0:9092 --advertise broker-1.example.net
+  coretide serve --set num.partitions=8 --set log.retention.hours=48")]
+pub struct ServeArgs {
+    /// TOML file with the same names as these flags and Kafka's keys under [set]
+    #[arg(long, value_name = "FILE", env = "CORETIDE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where topics and metadata are kept [default: ./coretide-data]
+    #[arg(long, value_name = "DIR", env = "CORETIDE_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// Address of slot 0; slot s listens on this port + s [default: 127.0.0.1:9092]
+    #[arg(long, value_name = "HOST:PORT", env = "CORETIDE_LISTEN")]
+    listen: Option<String>,
+    /// What clients are told instead of the listening address (containers, NAT)
+    #[arg(long, value_name = "HOST[:PORT]", env = "CORETIDE_ADVERTISE")]
+    advertise: Option<String>,
+    /// Number of this host in the cluster [default: 1]
+    #[arg(long, value_name = "N", env = "CORETIDE_HOST_ID")]
+    host_id: Option<i32>,
+    /// CPUs to run slots on: all, or a list like 0,1,4-7 [default: all]
+    #[arg(long, value_name = "LIST", env = "CORETIDE_CORES")]
+    cores: Option<String>,
+    /// Memory for buffers, queues and caches of one slot [default: 512MiB]
+    #[arg(long, value_name = "SIZE", env = "CORETIDE_MEMORY_PER_CORE")]
+    memory_per_core: Option<ByteSize>,
+    /// Address of /healthz and /metrics, or none [default: 127.0.0.1:9644]
+    #[arg(long, value_name = "HOST:PORT", env = "CORETIDE_ADMIN_LISTEN")]
+    admin_listen: Option<String>,
+    /// Availability zone of this host, told to clients as rack
+    #[arg(long, value_name = "ZONE", env = "CORETIDE_RACK")]
+    rack: Option<String>,
+    /// A broker key of Kafka, such as log.retention.ms=3600000; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+pub(super) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let file = args.config.as_deref().map(FileConfig::read).transpose()?;
+    let given = args.given()?.or(file.unwrap_or_default());
+    Ok(startup::serve(given.resolve()?)?)
+}
+
+impl ServeArgs {
+    fn given(self) -> Result<Given, ConfigError> {
+        Ok(Given {
+            data_dir: self.data_dir,
+            listen: self.listen,
+            advertise: self.advertise,
+            host_id: self.host_id,
+            cores: self.cores,
+            memory_per_core: self.memory_per_core,
+            admin_listen: self.admin_listen,
+            rack: self.rack,
+            set: self
+                .set
+                .iter()
+                .map(|text| assignment(text))
+                .collect::<Result<BTreeMap<_, _>, _>>()?,
+        })
+    }
+}
+
+fn assignment(text: &str) -> Result<(String, String), ConfigError> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(ConfigError(format!("--set '{text}': write KEY=VALUE, like num.partitions=8"))),
+    }
+}

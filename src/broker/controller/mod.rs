@@ -1,0 +1,136 @@
+//! The active controller: one task on slot 0 that takes jobs in order, lets the pure crate decide
+//! them, commits the records through the quorum and publishes the new image to every slot.
+//!
+//! A job's answer leaves only when its records are committed and every slot acts on them, so that
+//! what a client was told is true on any node it asks next.
+
+mod log;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use metadata::MetadataRecord;
+use metadata::controller as decisions;
+use metadata::{Decision, Image};
+use protocol::SlotIndex;
+use quorum::Status;
+use runtime::local::Queue;
+use runtime::mesh::{OneshotSender, oneshot};
+
+pub use log::{MetadataLog, OpenError};
+
+use crate::slot::Slot;
+use crate::slot::links::Message;
+
+/// Something for the controller task.
+pub enum Job {
+    /// To be decided on slot 0 with the newest image.
+    Decide(Box<dyn FnOnce(&decisions::Context<'_>) -> Decided + Send>),
+    /// Tell how the quorum stands.
+    Describe(OneshotSender<Status>),
+}
+
+/// Records to commit and what to do once they are in force.
+pub struct Decided {
+    records: Vec<MetadataRecord>,
+    answer: Box<dyn FnOnce() + Send>,
+}
+
+/// The controller is stopping; the question may be asked again elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[error("the controller is stopping")]
+pub struct Stopping;
+
+/// Lets the controller decide: `decide` returns records to commit and the answer that becomes true
+/// with them.
+pub async fn decide<R: Send + 'static>(
+    slot: &Slot,
+    decide: impl FnOnce(&decisions::Context<'_>) -> Decision<R> + Send + 'static,
+) -> Result<R, Stopping> {
+    let (reply, answer) = oneshot();
+    let job = Job::Decide(Box::new(move |context| {
+        let Decision { records, response, warnings } = decide(context);
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        // Whoever asked may have left meanwhile; what was decided holds all the same.
+        Decided { records, answer: Box::new(move || drop(reply.send(response))) }
+    }));
+    slot.links.send(CONTROLLER_SLOT, Message::Controller(job)).await;
+    answer.await.map_err(|_| Stopping)
+}
+
+/// How the metadata quorum stands.
+pub async fn quorum_status(slot: &Slot) -> Result<Status, Stopping> {
+    let question = |reply| Message::Controller(Job::Describe(reply));
+    slot.links.ask(CONTROLLER_SLOT, question).await.ok_or(Stopping)
+}
+
+/// The jobs that wait for the controller task.
+pub struct Controller {
+    jobs: Queue<Job>,
+}
+
+impl Default for Controller {
+    fn default() -> Controller {
+        Controller { jobs: Queue::bounded(JOBS_MAX) }
+    }
+}
+
+impl Controller {
+    /// Queues a job; one that comes after the end is dropped, which its sender notices.
+    pub async fn take(&self, job: Job) {
+        drop(self.jobs.push(job).await);
+    }
+
+    pub fn close(&self) {
+        self.jobs.close();
+    }
+
+    /// Runs until closed; returns the log so that it can be closed in order.
+    pub async fn run(&self, slot: Rc<Slot>, mut log: MetadataLog) -> MetadataLog {
+        while let Some(job) = self.jobs.pop().await {
+            let job = match job {
+                Job::Decide(job) => job,
+                Job::Describe(reply) => {
+                    drop(reply.send(log.status()));
+                    continue;
+                }
+            };
+            let image = log.image();
+            let statics = &slot.host.statics;
+            let decided = job(&decisions::Context { image: &image, statics, random: random() });
+            if !decided.records.is_empty() {
+                log.commit(decided.records).await;
+                publish(&slot, log.image()).await;
+            }
+            (decided.answer)();
+        }
+        log
+    }
+}
+
+/// As much chance as one decision may need.
+pub fn random() -> u128 {
+    let (high, low) = (runtime::time::random_u64(), runtime::time::random_u64());
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// Makes every slot act on `image`, then returns.
+async fn publish(slot: &Rc<Slot>, image: Arc<Image>) {
+    let mut answers = Vec::new();
+    for other in slot.host.slot_indexes().filter(|&other| other != slot.index) {
+        let (applied, answer) = oneshot();
+        slot.links.send(other, Message::Publish(image.clone(), applied)).await;
+        answers.push(answer);
+    }
+    slot.apply(image).await;
+    for answer in answers {
+        // A slot that is stopping does not answer; it acts on the image at its next start.
+        let _ = answer.await;
+    }
+}
+
+/// The slot whose executor runs the controller.
+pub const CONTROLLER_SLOT: SlotIndex = SlotIndex(0);
+const JOBS_MAX: usize = 1024;

@@ -1,0 +1,118 @@
+//! From a frame to its handler: header, version check, decoding, one `match` over the APIs served.
+//!
+//! A frame that cannot be understood ends its connection, as in Kafka: no error body exists for it.
+//! The exception is ApiVersions, whose unknown versions are answered in version 0 (KIP-511).
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use protocol::{
+    ApiKey, ApiSet, DecodeError, Decoder, Encoder, Message, RequestHeader, ResponseHeader,
+};
+
+use crate::connection::{Answer, Connection, Outcome};
+use crate::handlers as on;
+use crate::slot::Slot;
+
+/// Which API a request belonged to, for metrics; none when the frame was not understood.
+pub type ApiIndex = Option<ApiKey>;
+
+/// What is served, accepted and advertised.
+pub const SERVED_APIS: ApiSet = ApiSet::of(on::SERVED);
+
+/// What a handler knows of the request besides its body.
+#[derive(Clone)]
+pub struct Context {
+    pub slot: Rc<Slot>,
+    pub connection: Rc<Connection>,
+    pub api: ApiKey,
+    pub header: RequestHeader,
+}
+
+impl Context {
+    pub fn version(&self) -> i16 {
+        self.header.api_version
+    }
+
+    /// Encodes an answer in the version of the request.
+    pub fn reply<R: Message>(&self, response: &R) -> Outcome {
+        self.reply_in_version(response, self.header.api_version)
+    }
+
+    /// Encodes an answer in another version than that of the request.
+    pub fn reply_in_version<R: Message>(&self, response: &R, version: i16) -> Outcome {
+        let mut encoder = Encoder::framed(ANSWER_BYTES_EXPECTED);
+        let header = ResponseHeader { correlation_id: self.header.correlation_id };
+        header.encode(&mut encoder, R::KEY, version);
+        response.encode(&mut encoder, version);
+        Outcome::Reply(Answer { chunks: encoder.finish() })
+    }
+}
+
+/// Begins the request in `frame`: runs its handler as far as it must run in order.
+pub async fn begin(
+    slot: &Rc<Slot>,
+    connection: &Rc<Connection>,
+    frame: Bytes,
+) -> (ApiIndex, Outcome) {
+    let mut decoder = Decoder::new(frame);
+    let header = match RequestHeader::decode(&mut decoder) {
+        Ok(header) => header,
+        Err(why) => return (None, Outcome::Close(format!("unreadable request header: {why}"))),
+    };
+    let (number, version) = (header.api_key, header.api_version);
+    let Some(api) = ApiKey::from_wire(number) else {
+        return (None, Outcome::Close(format!("API {number} is not known")));
+    };
+    let cx = Context { slot: slot.clone(), connection: connection.clone(), api, header };
+    if SERVED_APIS.serves(number, version).is_none() {
+        let outcome = match api {
+            ApiKey::ApiVersions => on::api_versions::unsupported(&cx),
+            _ => Outcome::Close(format!("{} version {version} is not served", api.name())),
+        };
+        return (Some(api), outcome);
+    }
+    let outcome = match route(cx, decoder).await {
+        Ok(outcome) => outcome,
+        Err(why) => Outcome::Close(format!("unreadable {} request: {why}", api.name())),
+    };
+    (Some(api), outcome)
+}
+
+async fn route(cx: Context, mut body: Decoder) -> Result<Outcome, DecodeError> {
+    let version = cx.version();
+    macro_rules! serve {
+        ($handler:ident) => {{
+            let request = Message::decode(&mut body, version)?;
+            on::$handler::handle(cx, request).await
+        }};
+    }
+    Ok(match cx.api {
+        ApiKey::Produce => serve!(produce),
+        ApiKey::Fetch => serve!(fetch),
+        ApiKey::ListOffsets => serve!(list_offsets),
+        ApiKey::Metadata => serve!(metadata),
+        ApiKey::ApiVersions => serve!(api_versions),
+        ApiKey::CreateTopics => serve!(create_topics),
+        ApiKey::DeleteTopics => serve!(delete_topics),
+        ApiKey::DeleteRecords => serve!(delete_records),
+        ApiKey::InitProducerId => serve!(init_producer_id),
+        ApiKey::OffsetForLeaderEpoch => serve!(offset_for_leader_epoch),
+        ApiKey::DescribeConfigs => serve!(describe_configs),
+        ApiKey::AlterConfigs => serve!(alter_configs),
+        ApiKey::IncrementalAlterConfigs => serve!(incremental_alter_configs),
+        ApiKey::ListConfigResources => serve!(list_config_resources),
+        ApiKey::CreatePartitions => serve!(create_partitions),
+        ApiKey::DescribeLogDirs => serve!(describe_log_dirs),
+        ApiKey::ElectLeaders => serve!(elect_leaders),
+        ApiKey::ListPartitionReassignments => serve!(list_partition_reassignments),
+        ApiKey::DescribeCluster => serve!(describe_cluster),
+        ApiKey::DescribeProducers => serve!(describe_producers),
+        ApiKey::DescribeQuorum => serve!(describe_quorum),
+        ApiKey::DescribeTopicPartitions => serve!(describe_topic_partitions),
+        other => Outcome::Close(format!("{} is not served", other.name())),
+    })
+}
+
+/// Bytes that most answers need, records apart.
+const ANSWER_BYTES_EXPECTED: usize = 512;

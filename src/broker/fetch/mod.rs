@@ -1,0 +1,11 @@
+//! Fetching: sessions (KIP-227), reading a plan of partitions, waiting for more.
+
+mod read;
+mod session;
+mod waiter;
+
+pub use read::{Limits, PartitionRead, ReadPlan, read_all};
+pub use session::{
+    Begun, Interest, Kind, News, PartitionKey, Reference, Refused, SessionCache, TopicKey,
+};
+pub use waiter::FetchWaiter;

@@ -1,0 +1,161 @@
+//! Reading what a fetch wants, once, without waiting for more to arrive.
+//!
+//! Partitions are read in the session's order. The first one that has data returns at least one
+//! whole batch whatever the limits say, later ones obey them (KIP-74).
+
+use std::rc::Rc;
+
+use protocol::messages::fetch::EpochEndOffset;
+use protocol::{ErrorCode, Records};
+use storage::ReadError;
+
+use crate::fetch::session::{Interest, PartitionKey, TopicKey};
+use crate::fetch::waiter::FetchWaiter;
+use crate::shard::{LeaderHint, Partition, TopicRef};
+use crate::slot::Slot;
+
+/// What one fetch may return in all.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub bytes_max: usize,
+    /// Whether only what no open transaction can still undo is wanted.
+    pub committed_only: bool,
+}
+
+/// Everything to read, with the partitions of this slot looked up.
+pub struct ReadPlan {
+    targets: Vec<Target>,
+}
+
+struct Target {
+    interest: Interest,
+    partition: Result<Rc<Partition>, PartitionRead>,
+}
+
+/// What reading one partition gave.
+#[derive(Clone, Debug)]
+pub struct PartitionRead {
+    pub error: ErrorCode,
+    pub high_watermark: i64,
+    pub last_stable_offset: i64,
+    pub log_start_offset: i64,
+    pub records: Records,
+    pub diverging: Option<EpochEndOffset>,
+    pub leader: Option<LeaderHint>,
+}
+
+impl PartitionRead {
+    fn failed(error: ErrorCode) -> PartitionRead {
+        PartitionRead {
+            error,
+            high_watermark: -1,
+            last_stable_offset: -1,
+            log_start_offset: -1,
+            records: Records::default(),
+            diverging: None,
+            leader: None,
+        }
+    }
+
+    /// Whether the fetch has to be answered without waiting.
+    pub fn ends_waiting(&self) -> bool {
+        self.error != ErrorCode::NONE || self.diverging.is_some()
+    }
+}
+
+impl ReadPlan {
+    pub fn new(slot: &Slot, wanted: &[(PartitionKey, Interest)]) -> ReadPlan {
+        let targets = wanted.iter().map(|(key, interest)| Target {
+            interest: interest.clone(),
+            partition: find(slot, key),
+        });
+        ReadPlan { targets: targets.collect() }
+    }
+
+    /// Listens to everything that can still grow.
+    pub fn listen(&self) -> FetchWaiter {
+        let mut waiter = FetchWaiter::default();
+        for partition in self.targets.iter().filter_map(|target| target.partition.as_ref().ok()) {
+            if let Ok(log) = partition.log() {
+                waiter.listen(log.advanced().listen());
+            }
+        }
+        waiter
+    }
+}
+
+fn find(slot: &Slot, key: &PartitionKey) -> Result<Rc<Partition>, PartitionRead> {
+    let topic = match &key.topic {
+        TopicKey::Name(name) => TopicRef::Name(name),
+        TopicKey::Id(id) => TopicRef::Id(*id),
+    };
+    match slot.find(topic, key.index) {
+        Ok((_, partition)) => Ok(partition),
+        Err(misrouted) => {
+            let leader = misrouted.leader;
+            Err(PartitionRead { leader, ..PartitionRead::failed(misrouted.error) })
+        }
+    }
+}
+
+/// Reads every target once, in order.
+pub async fn read_all(plan: &ReadPlan, limits: Limits) -> Vec<PartitionRead> {
+    let mut left = limits.bytes_max;
+    let mut first = true;
+    let mut out = Vec::with_capacity(plan.targets.len());
+    for target in &plan.targets {
+        let read = match &target.partition {
+            Err(failed) => failed.clone(),
+            Ok(partition) => {
+                let bytes_max = left.min(target.interest.max_bytes.max(0) as usize);
+                read_one(partition, &target.interest, bytes_max, first).await
+            }
+        };
+        let bytes = read.records.len();
+        left = left.saturating_sub(bytes);
+        first &= bytes == 0;
+        out.push(read);
+    }
+    out
+}
+
+async fn read_one(
+    partition: &Partition,
+    interest: &Interest,
+    bytes_max: usize,
+    one_batch_at_least: bool,
+) -> PartitionRead {
+    if let Err(error) = Slot::check_epoch(partition, interest.current_leader_epoch) {
+        let leader =
+            Some(partition.leader_hint()).filter(|_| error == ErrorCode::FENCED_LEADER_EPOCH);
+        return PartitionRead { leader, ..PartitionRead::failed(error) };
+    }
+    let Ok(log) = partition.log() else {
+        return PartitionRead::failed(ErrorCode::KAFKA_STORAGE_ERROR);
+    };
+    let high_watermark = log.high_watermark();
+    let positions = PartitionRead {
+        high_watermark,
+        last_stable_offset: high_watermark,
+        log_start_offset: log.log_start_offset(),
+        ..PartitionRead::failed(ErrorCode::NONE)
+    };
+    match partition.diverging_epoch(&log, interest) {
+        Err(error) => return PartitionRead::failed(error),
+        Ok(Some(end)) => return PartitionRead { diverging: Some(end), ..positions },
+        Ok(None) => {}
+    }
+    let read = log.read(interest.fetch_offset, bytes_max, high_watermark, one_batch_at_least).await;
+    match read {
+        Ok(chunk) => PartitionRead { records: chunk.slices.into_iter().collect(), ..positions },
+        Err(ReadError::OutOfRange { .. }) => PartitionRead::failed(ErrorCode::OFFSET_OUT_OF_RANGE),
+        Err(why @ ReadError::Corrupt { .. }) => {
+            tracing::error!(partition = %partition.name(), %why, "damaged records are not served");
+            PartitionRead { error: ErrorCode::CORRUPT_MESSAGE, ..positions }
+        }
+        Err(why) => {
+            tracing::error!(partition = %partition.name(), %why, "cannot read");
+            PartitionRead::failed(ErrorCode::KAFKA_STORAGE_ERROR)
+        }
+    }
+}

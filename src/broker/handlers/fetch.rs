@@ -1,0 +1,243 @@
+//! Behaviour: reads record batches of many partitions; waits up to `max_wait_ms` until
+//! `min_bytes` are there, unless something must be said at once (an error, a diverging epoch).
+//! Sessions (KIP-227) are kept per node. Records leave as slices of the buffers they lie in.
+//!
+//! Versions: 4–18. 7 sessions, 9 leader epochs (KIP-320), 12 diverging epochs (KIP-595), 13 topic
+//! ids (KIP-516), 16 leader hints (KIP-951).
+
+use std::time::Duration;
+
+use protocol::messages::fetch::{
+    FetchRequest, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
+    PartitionData,
+};
+use protocol::{ErrorCode, Records, Str, Uuid};
+use runtime::time;
+
+use crate::connection::Outcome;
+use crate::dispatch::Context;
+use crate::fetch::{
+    Begun, Interest, Kind, Limits, News, PartitionKey, PartitionRead, ReadPlan, Reference,
+    TopicKey, read_all,
+};
+
+pub async fn handle(cx: Context, request: FetchRequest) -> Outcome {
+    if let Some(error) = refusal(&cx, &request) {
+        return refuse_all(&cx, &request, error);
+    }
+    Outcome::Later(Box::pin(fetch(cx, request)))
+}
+
+/// What makes the whole request wrong. A client that poses as a follower could move a high
+/// watermark (CVE-2018-1288); followers do not come by this port.
+fn refusal(cx: &Context, request: &FetchRequest) -> Option<ErrorCode> {
+    let replica =
+        if cx.version() >= 15 { request.replica_state.replica_id } else { request.replica_id };
+    match (replica, request.isolation_level) {
+        (0.., _) => Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED),
+        (_, 0 | 1) => None,
+        _ => Some(ErrorCode::INVALID_REQUEST),
+    }
+}
+
+async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
+    let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
+    let reference = Reference { id: request.session_id, epoch: request.session_epoch };
+    let limits = limits(&cx, &request);
+    let wait = Duration::from_millis(request.max_wait_ms.max(0) as u64);
+    let min_bytes = request.min_bytes;
+    let (wanted, forgotten) = interests(request, by_id);
+    let begun = {
+        let mut sessions = cx.slot.sessions.borrow_mut();
+        sessions.begin(time::now(), reference, by_id, wanted, &forgotten)
+    };
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(refused) => return refuse_session(&cx, refused.0),
+    };
+    let reads = read_or_wait(&cx, &begun, limits, min_bytes, wait).await;
+    answer(&cx, begun, by_id, reads)
+}
+
+fn limits(cx: &Context, request: &FetchRequest) -> Limits {
+    let broker_max = cx.slot.settings().fetch_max_bytes;
+    let bytes_max = request.max_bytes.clamp(0, broker_max) as usize;
+    Limits { bytes_max, committed_only: request.isolation_level == 1 }
+}
+
+fn interests(
+    request: FetchRequest,
+    by_id: bool,
+) -> (Vec<(PartitionKey, Interest)>, Vec<PartitionKey>) {
+    let mut wanted = Vec::new();
+    for topic in request.topics {
+        let key = topic_key(by_id, topic.topic, topic.topic_id);
+        wanted.extend(topic.partitions.into_iter().map(|each| {
+            let interest = Interest {
+                fetch_offset: each.fetch_offset,
+                max_bytes: each.partition_max_bytes,
+                current_leader_epoch: each.current_leader_epoch,
+                last_fetched_epoch: each.last_fetched_epoch,
+            };
+            (PartitionKey { topic: key.clone(), index: each.partition }, interest)
+        }));
+    }
+    let mut forgotten = Vec::new();
+    for topic in request.forgotten_topics_data {
+        let key = topic_key(by_id, topic.topic, topic.topic_id);
+        let keys = topic.partitions.into_iter();
+        forgotten.extend(keys.map(|index| PartitionKey { topic: key.clone(), index }));
+    }
+    (wanted, forgotten)
+}
+
+/// Keys outlive the request in a session, so they must not hold on to its frame.
+fn topic_key(by_id: bool, name: Str, id: Uuid) -> TopicKey {
+    if by_id { TopicKey::Id(id) } else { TopicKey::Name(name.detach()) }
+}
+
+async fn read_or_wait(
+    cx: &Context,
+    begun: &Begun,
+    limits: Limits,
+    min_bytes: i32,
+    wait: Duration,
+) -> Vec<PartitionRead> {
+    let deadline = time::now() + wait;
+    loop {
+        let plan = ReadPlan::new(&cx.slot, &begun.wanted);
+        let waiter = plan.listen();
+        let reads = read_all(&plan, limits).await;
+        let bytes: usize = reads.iter().map(|read| read.records.len()).sum();
+        let enough = bytes as i64 >= i64::from(min_bytes) || bytes >= limits.bytes_max;
+        let must_answer = reads.iter().any(PartitionRead::ends_waiting);
+        if enough || must_answer || reads.is_empty() || time::now() >= deadline {
+            return reads;
+        }
+        // What was read so far is read again then: keeping it would pin memory for a waiter.
+        drop(reads);
+        if time::within(deadline, cx.slot.stopping.or(waiter.moved())).await.is_err() {
+            let plan = ReadPlan::new(&cx.slot, &begun.wanted);
+            return read_all(&plan, limits).await;
+        }
+    }
+}
+
+fn answer(cx: &Context, begun: Begun, by_id: bool, reads: Vec<PartitionRead>) -> Outcome {
+    let news: Vec<News> = reads.iter().map(news_of).collect();
+    let mut sessions = cx.slot.sessions.borrow_mut();
+    let session_id = match begun.kind {
+        Kind::Full if cx.version() >= FIRST_VERSION_WITH_SESSIONS => {
+            sessions.create(time::now(), time::random_u64(), by_id, &begun.wanted, &news)
+        }
+        _ => begun.session,
+    };
+    let mut response = FetchResponse { session_id, ..FetchResponse::default() };
+    for (((key, _), read), news) in begun.wanted.into_iter().zip(reads).zip(news) {
+        if begun.kind == Kind::Incremental && !sessions.is_news(begun.session, &key, &news) {
+            continue;
+        }
+        cx.slot.metrics.bytes_fetched.add(read.records.len() as u64);
+        let data = partition_data(cx, key.index, read, &mut response.node_endpoints);
+        match response.responses.last_mut() {
+            Some(last) if names(last, &key.topic) => last.partitions.push(data),
+            _ => response.responses.push(topic_response(key.topic, data)),
+        }
+    }
+    drop(sessions);
+    cx.reply(&response)
+}
+
+fn news_of(read: &PartitionRead) -> News {
+    News {
+        error: read.error,
+        bytes: read.records.len(),
+        high_watermark: read.high_watermark,
+        log_start_offset: read.log_start_offset,
+        diverging: read.diverging.is_some(),
+    }
+}
+
+fn names(response: &FetchableTopicResponse, topic: &TopicKey) -> bool {
+    match topic {
+        TopicKey::Name(name) => response.topic == *name,
+        TopicKey::Id(id) => response.topic_id == *id,
+    }
+}
+
+fn topic_response(topic: TopicKey, first: PartitionData) -> FetchableTopicResponse {
+    let mut response =
+        FetchableTopicResponse { partitions: vec![first], ..FetchableTopicResponse::default() };
+    match topic {
+        TopicKey::Name(name) => response.topic = name,
+        TopicKey::Id(id) => response.topic_id = id,
+    }
+    response
+}
+
+fn partition_data(
+    cx: &Context,
+    index: i32,
+    read: PartitionRead,
+    endpoints: &mut Vec<NodeEndpoint>,
+) -> PartitionData {
+    let mut data = PartitionData {
+        partition_index: index,
+        error_code: read.error,
+        high_watermark: read.high_watermark,
+        last_stable_offset: read.last_stable_offset,
+        log_start_offset: read.log_start_offset,
+        aborted_transactions: None,
+        records: Some(read.records),
+        ..PartitionData::default()
+    };
+    if let Some(end) = read.diverging {
+        data.diverging_epoch = end;
+    }
+    if let Some(leader) = read.leader.filter(|_| cx.version() >= FIRST_VERSION_WITH_LEADERS) {
+        data.current_leader =
+            LeaderIdAndEpoch { leader_id: leader.node.0, leader_epoch: leader.epoch };
+        if let Some(node) = cx.slot.image().node(leader.node)
+            && endpoints.iter().all(|each| each.node_id != leader.node.0)
+        {
+            let port = i32::from(node.port);
+            let (host, rack) = (node.host.clone(), node.rack.clone());
+            endpoints.push(NodeEndpoint { node_id: leader.node.0, host, port, rack });
+        }
+    }
+    data
+}
+
+fn refuse_session(cx: &Context, error: ErrorCode) -> Outcome {
+    cx.reply(&FetchResponse { error_code: error, ..FetchResponse::default() })
+}
+
+/// The same error for every partition named, and at the top where the version has room there.
+fn refuse_all(cx: &Context, request: &FetchRequest, error: ErrorCode) -> Outcome {
+    let responses = request.topics.iter().map(|topic| FetchableTopicResponse {
+        topic: topic.topic.clone(),
+        topic_id: topic.topic_id,
+        partitions: topic.partitions.iter().map(|each| refused(each.partition, error)).collect(),
+    });
+    let error_code = match error {
+        ErrorCode::INVALID_REQUEST => error,
+        _ => ErrorCode::NONE,
+    };
+    let responses = responses.collect();
+    cx.reply(&FetchResponse { error_code, responses, ..FetchResponse::default() })
+}
+
+fn refused(index: i32, error: ErrorCode) -> PartitionData {
+    PartitionData {
+        partition_index: index,
+        error_code: error,
+        high_watermark: -1,
+        aborted_transactions: None,
+        records: Some(Records::default()),
+        ..PartitionData::default()
+    }
+}
+
+const FIRST_VERSION_WITH_SESSIONS: i16 = 7;
+const FIRST_VERSION_WITH_IDS: i16 = 13;
+const FIRST_VERSION_WITH_LEADERS: i16 = 16;

@@ -1,0 +1,154 @@
+//! Behaviour: the nodes and, for topics by name or id, who leads their partitions. A topic that is
+//! not there is created if the request, the broker's configuration and the name allow it, and only
+//! when it was named. The answer then already carries the new leaders if the creation commits
+//! within [`CREATION_WAIT`]; Kafka answers UNKNOWN_TOPIC_OR_PARTITION first, which some clients
+//! take as final.
+//!
+//! Versions: 0–13. 0 means all topics by an empty list, later versions by null; ids are accepted
+//! from 12 (KIP-516); the controller named is the node that was asked.
+
+use std::time::Duration;
+
+use metadata::topic_name::{check_topic_name, is_internal};
+use metadata::{Image, Topic, controller as decide};
+use protocol::messages::metadata::{
+    MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseBroker,
+    MetadataResponsePartition, MetadataResponseTopic,
+};
+use protocol::{ErrorCode, Str, Uuid};
+use runtime::time;
+
+use crate::connection::Outcome;
+use crate::controller;
+use crate::dispatch::Context;
+
+pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
+    let version = cx.version();
+    if asks_by_id_too_early(version, &request) {
+        return cx.reply(&refused(&request));
+    }
+    let all = match (&request.topics, version) {
+        (None, _) => true,
+        (Some(topics), 0) => topics.is_empty(),
+        (Some(_), _) => false,
+    };
+    if all {
+        let image = cx.slot.image();
+        let topics = image.topics_from("").map(|topic| describe(topic, version)).collect();
+        return cx.reply(&response(&cx, &image, topics));
+    }
+    let wanted = request.topics.unwrap_or_default();
+    if request.allow_auto_topic_creation {
+        create_missing(&cx, &wanted).await;
+    }
+    let image = cx.slot.image();
+    let topics = wanted.into_iter().map(|topic| find(&image, topic, version)).collect();
+    cx.reply(&response(&cx, &image, topics))
+}
+
+/// Versions 10 and 11 have room for ids and nulls but no meaning for them.
+fn asks_by_id_too_early(version: i16, request: &MetadataRequest) -> bool {
+    let topics = request.topics.iter().flatten();
+    (10..FIRST_VERSION_BY_ID).contains(&version)
+        && topics.into_iter().any(|topic| topic.name.is_none() || !topic.topic_id.is_zero())
+}
+
+fn refused(request: &MetadataRequest) -> MetadataResponse {
+    let topics = request.topics.iter().flatten().map(|topic| MetadataResponseTopic {
+        error_code: ErrorCode::INVALID_REQUEST,
+        name: Some(topic.name.clone().unwrap_or(Str::EMPTY)),
+        topic_id: topic.topic_id,
+        ..MetadataResponseTopic::default()
+    });
+    MetadataResponse { cluster_id: None, topics: topics.collect(), ..MetadataResponse::default() }
+}
+
+async fn create_missing(cx: &Context, wanted: &[MetadataRequestTopic]) {
+    let settings = cx.slot.settings();
+    if !settings.auto_create_topics {
+        return;
+    }
+    let image = cx.slot.image();
+    let names = wanted.iter().filter_map(|topic| topic.name.as_ref());
+    let missing: Vec<Str> =
+        names.filter(|name| image.topic(name).is_none()).map(Str::detach).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let created =
+        controller::decide(&cx.slot, move |context| decide::auto_create_topics(context, &missing));
+    if time::within(time::now() + CREATION_WAIT, created).await.is_err() {
+        tracing::warn!("a topic was not created within {} ms", CREATION_WAIT.as_millis());
+    }
+}
+
+fn find(image: &Image, wanted: MetadataRequestTopic, version: i16) -> MetadataResponseTopic {
+    let by_id = !wanted.topic_id.is_zero();
+    let found = match (&wanted.name, by_id) {
+        (_, true) => image.topic_by_id(wanted.topic_id),
+        (Some(name), false) => image.topic(name),
+        (None, false) => None,
+    };
+    if let Some(topic) = found {
+        return describe(topic, version);
+    }
+    let error_code = match &wanted.name {
+        _ if by_id => ErrorCode::UNKNOWN_TOPIC_ID,
+        Some(name) if check_topic_name(name).is_err() => ErrorCode::INVALID_TOPIC_EXCEPTION,
+        Some(_) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        None => ErrorCode::UNKNOWN_TOPIC_ID,
+    };
+    MetadataResponseTopic {
+        error_code,
+        name: if by_id { None } else { wanted.name },
+        topic_id: if by_id { wanted.topic_id } else { Uuid::ZERO },
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn describe(topic: &Topic, version: i16) -> MetadataResponseTopic {
+    let partitions = topic.indexed().map(|(index, partition)| {
+        let nodes = |replicas: &mut dyn Iterator<Item = protocol::NodeId>| {
+            replicas.map(|node| node.0).collect::<Vec<i32>>()
+        };
+        MetadataResponsePartition {
+            error_code: match partition.leader {
+                Some(_) => ErrorCode::NONE,
+                None => ErrorCode::LEADER_NOT_AVAILABLE,
+            },
+            partition_index: index,
+            leader_id: partition.leader_node().map_or(-1, |node| node.0),
+            leader_epoch: partition.leader_epoch,
+            replica_nodes: nodes(&mut partition.replicas.iter().map(|replica| replica.node())),
+            isr_nodes: nodes(&mut partition.in_sync_nodes()),
+            offline_replicas: Vec::new(),
+        }
+    });
+    MetadataResponseTopic {
+        name: Some(topic.name.clone()),
+        topic_id: topic.id,
+        is_internal: is_internal(&topic.name) && version >= 1,
+        partitions: partitions.collect(),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn response(cx: &Context, image: &Image, topics: Vec<MetadataResponseTopic>) -> MetadataResponse {
+    let brokers = image.nodes().map(|node| MetadataResponseBroker {
+        node_id: node.id.0,
+        host: node.host,
+        port: i32::from(node.port),
+        rack: node.rack,
+    });
+    MetadataResponse {
+        brokers: brokers.collect(),
+        cluster_id: Some(cx.slot.identity.cluster_id.clone()),
+        controller_id: cx.slot.node.0,
+        topics,
+        ..MetadataResponse::default()
+    }
+}
+
+const FIRST_VERSION_BY_ID: i16 = 12;
+/// How long an answer waits for a topic that it had to create.
+const CREATION_WAIT: Duration = Duration::from_millis(200);

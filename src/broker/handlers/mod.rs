@@ -1,0 +1,53 @@
+//! One file per API. A handler checks rights and ownership, asks the part that decides or stores,
+//! and translates the outcome into Kafka's error codes; it decides nothing itself.
+
+pub mod alter_configs;
+pub mod api_versions;
+pub mod create_partitions;
+pub mod create_topics;
+pub mod delete_records;
+pub mod delete_topics;
+pub mod describe_cluster;
+pub mod describe_configs;
+pub mod describe_log_dirs;
+pub mod describe_producers;
+pub mod describe_quorum;
+pub mod describe_topic_partitions;
+pub mod elect_leaders;
+pub mod fetch;
+pub mod incremental_alter_configs;
+pub mod init_producer_id;
+pub mod list_config_resources;
+pub mod list_offsets;
+pub mod list_partition_reassignments;
+pub mod metadata;
+pub mod offset_for_leader_epoch;
+pub mod produce;
+
+use protocol::ApiKey;
+
+/// The APIs served to clients; ApiVersions advertises exactly these.
+pub const SERVED: &[ApiKey] = &[
+    ApiKey::Produce,
+    ApiKey::Fetch,
+    ApiKey::ListOffsets,
+    ApiKey::Metadata,
+    ApiKey::ApiVersions,
+    ApiKey::CreateTopics,
+    ApiKey::DeleteTopics,
+    ApiKey::DeleteRecords,
+    ApiKey::InitProducerId,
+    ApiKey::OffsetForLeaderEpoch,
+    ApiKey::DescribeConfigs,
+    ApiKey::AlterConfigs,
+    ApiKey::DescribeLogDirs,
+    ApiKey::CreatePartitions,
+    ApiKey::ElectLeaders,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::ListPartitionReassignments,
+    ApiKey::DescribeQuorum,
+    ApiKey::DescribeCluster,
+    ApiKey::DescribeProducers,
+    ApiKey::ListConfigResources,
+    ApiKey::DescribeTopicPartitions,
+];

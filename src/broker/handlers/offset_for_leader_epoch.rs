@@ -1,0 +1,46 @@
+//! Behaviour: where a leader epoch ends in the log (KIP-101, KIP-279): the log end for the current
+//! epoch, the start of the next one for an older, and nothing for one that is not known.
+//!
+//! Versions: 2–4. Consumers use it to notice that their log was truncated (KIP-320).
+
+use protocol::ErrorCode;
+use protocol::messages::offset_for_leader_epoch::{
+    EpochEndOffset, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition, OffsetForLeaderTopicResult,
+};
+
+use crate::connection::Outcome;
+use crate::dispatch::Context;
+use crate::shard::TopicRef;
+use crate::slot::Slot;
+
+pub async fn handle(cx: Context, request: OffsetForLeaderEpochRequest) -> Outcome {
+    let topics = request.topics.into_iter().map(|topic| {
+        let name = topic.topic.clone();
+        let partitions = topic.partitions.iter().map(|asked| {
+            let found = find(&cx, &name, asked);
+            let (error_code, (leader_epoch, end_offset)) = match found {
+                Ok(end) => (ErrorCode::NONE, end),
+                Err(error) => (error, (-1, -1)),
+            };
+            EpochEndOffset { error_code, partition: asked.partition, leader_epoch, end_offset }
+        });
+        let partitions = partitions.collect();
+        OffsetForLeaderTopicResult { topic: topic.topic, partitions }
+    });
+    let topics = topics.collect();
+    cx.reply(&OffsetForLeaderEpochResponse { topics, ..OffsetForLeaderEpochResponse::default() })
+}
+
+fn find(
+    cx: &Context,
+    topic: &str,
+    asked: &OffsetForLeaderPartition,
+) -> Result<(i32, i64), ErrorCode> {
+    let found = cx.slot.find(TopicRef::Name(topic), asked.partition);
+    let (_, partition) = found.map_err(|misrouted| misrouted.error)?;
+    Slot::check_epoch(&partition, asked.current_leader_epoch)?;
+    let log = partition.log().map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
+    let end = log.end_offset_for_epoch(asked.leader_epoch);
+    Ok((end.epoch, end.end_offset))
+}

@@ -1,0 +1,183 @@
+//! One partition that this slot leads: its log, its leader epoch, and who waits for it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use metadata::image::OpenedPartition;
+use protocol::messages::fetch::EpochEndOffset;
+use protocol::{ErrorCode, NodeId, Str, Uuid};
+use runtime::time;
+use storage::epochs::EpochEnd;
+use storage::{Log, LogOptions, OpenError, RecoveryReport};
+
+use crate::fetch::Interest;
+use crate::shard::{LeaderHint, LocalTopic, log_options};
+use crate::slot::Slot;
+
+/// Why a partition cannot be served now.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Unavailable {
+    #[error("the partition is being opened")]
+    Opening,
+    #[error("the partition is offline: {0}")]
+    Offline(String),
+    #[error("the partition is closed")]
+    Closed,
+}
+
+/// A partition of this slot.
+pub struct Partition {
+    pub topic: Str,
+    pub topic_id: Uuid,
+    pub index: i32,
+    owner: Weak<LocalTopic>,
+    node: Cell<NodeId>,
+    leader_epoch: Cell<i32>,
+    state: RefCell<Result<Log, Unavailable>>,
+}
+
+impl Partition {
+    pub fn new(owner: &Rc<LocalTopic>, opened: &OpenedPartition) -> Partition {
+        Partition {
+            topic: owner.name.clone(),
+            topic_id: owner.id,
+            index: opened.index,
+            owner: Rc::downgrade(owner),
+            node: Cell::new(NodeId(-1)),
+            leader_epoch: Cell::new(opened.partition.leader_epoch),
+            state: RefCell::new(Err(Unavailable::Opening)),
+        }
+    }
+
+    /// `topic-index`, as in file names and log lines.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.topic, self.index)
+    }
+
+    pub fn log(&self) -> Result<Log, Unavailable> {
+        self.state.borrow().clone()
+    }
+
+    pub fn leader_epoch(&self) -> i32 {
+        self.leader_epoch.get()
+    }
+
+    pub fn leader_hint(&self) -> LeaderHint {
+        LeaderHint { node: self.node.get(), epoch: self.leader_epoch.get() }
+    }
+
+    /// Opens the log; on damage the partition stays offline and says so.
+    pub async fn open(self: Rc<Self>, slot: &Slot) {
+        self.node.set(slot.node);
+        let state = match self.open_log(slot).await {
+            Ok((log, report)) => {
+                self.say(&report);
+                log.begin_epoch(self.leader_epoch.get());
+                Ok(log)
+            }
+            Err(why) => {
+                tracing::error!(partition = %self.name(), %why, "the partition is offline");
+                Err(Unavailable::Offline(why.to_string()))
+            }
+        };
+        *self.state.borrow_mut() = state;
+    }
+
+    /// A topic made anew under an old name may find the old one's directory, which another slot
+    /// is about to take away.
+    async fn open_log(&self, slot: &Slot) -> Result<(Log, RecoveryReport), OpenError> {
+        let options = self.owner.upgrade().map(|owner| log_options(&owner.settings()));
+        let options = Rc::new(options.unwrap_or_default());
+        let deadline = time::now() + PREDECESSOR_WAIT;
+        loop {
+            let opened = slot
+                .storage
+                .open_or_create(&self.topic, self.index, self.topic_id, options.clone())
+                .await;
+            match opened {
+                Err(OpenError::Foreign { found, .. })
+                    if time::now() < deadline && slot.image().topic_by_id(found).is_none() =>
+                {
+                    time::sleep(PREDECESSOR_POLL).await;
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn say(&self, report: &RecoveryReport) {
+        if let Some(offset) = report.cut_at_offset {
+            let (partition, bytes) = (self.name(), report.cut_bytes);
+            tracing::warn!(partition, offset, bytes, "cut an unfinished write from the log's end");
+        }
+        if !report.rebuilt.is_empty() {
+            tracing::info!(partition = %self.name(), rebuilt = ?report.rebuilt, "derived files");
+        }
+    }
+
+    pub fn log_start_offset(&self) -> Option<i64> {
+        self.log().ok().map(|log| log.log_start_offset())
+    }
+
+    pub fn begin_epoch(&self, epoch: i32) {
+        self.leader_epoch.set(epoch);
+        if let Ok(log) = self.log() {
+            log.begin_epoch(epoch);
+            // Whoever waits under the old epoch has to learn of the new one.
+            log.advanced().notify_all();
+        }
+    }
+
+    pub fn set_options(&self, options: Rc<LogOptions>) {
+        if let Ok(log) = self.log() {
+            log.set_options(options);
+        }
+    }
+
+    /// Closes the log in order; whoever waits is told that another slot leads now.
+    pub async fn close(&self) {
+        let state = self.state.replace(Err(Unavailable::Closed));
+        if let Ok(log) = state {
+            log.close().await;
+        }
+    }
+
+    /// Takes the partition's files out of sight at once and removes them in the background.
+    pub async fn delete(&self, slot: &Slot) {
+        let state = self.state.replace(Err(Unavailable::Closed));
+        let deleted = match state {
+            Ok(log) => log.delete().await,
+            Err(_) => {
+                let stray = slot.storage.delete_stray(&self.topic, self.index, self.topic_id);
+                stray.await.map(drop)
+            }
+        };
+        if let Err(why) = deleted {
+            tracing::error!(partition = %self.name(), %why, "cannot delete the partition's files");
+        }
+    }
+
+    /// Where the reader's log parts from ours, if it does (KIP-595). An epoch newer than the log
+    /// is answered like an offset out of range.
+    pub fn diverging_epoch(
+        &self,
+        log: &Log,
+        interest: &Interest,
+    ) -> Result<Option<EpochEndOffset>, ErrorCode> {
+        if interest.last_fetched_epoch < 0 {
+            return Ok(None);
+        }
+        let end = log.end_offset_for_epoch(interest.last_fetched_epoch);
+        if end == EpochEnd::UNKNOWN {
+            return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
+        }
+        let EpochEnd { epoch, end_offset } = end;
+        let diverges = epoch < interest.last_fetched_epoch || end_offset < interest.fetch_offset;
+        Ok(diverges.then_some(EpochEndOffset { epoch, end_offset }))
+    }
+}
+
+/// How long another slot may take to move a deleted namesake out of the way.
+const PREDECESSOR_WAIT: Duration = Duration::from_secs(10);
+const PREDECESSOR_POLL: Duration = Duration::from_millis(2);

@@ -1,0 +1,65 @@
+//! The client listener of one slot: accepts, counts, limits, closes the idle.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use runtime::net::{Conn, Listener};
+use runtime::task::{Either, race};
+use runtime::time;
+
+use crate::connection;
+use crate::slot::Slot;
+
+/// Accepts clients until the process is asked to stop.
+pub(super) async fn run(slot: Rc<Slot>, listener: Listener) {
+    loop {
+        match race(listener.accept(), runtime::shutdown_requested()).await {
+            Either::Left(Ok(conn)) => admit(&slot, conn),
+            Either::Left(Err(why)) => {
+                tracing::warn!(core = slot.index.0, %why, "cannot accept a connection");
+                time::sleep(ACCEPT_RETRY).await;
+            }
+            Either::Right(()) => return,
+        }
+    }
+}
+
+fn admit(slot: &Rc<Slot>, conn: Conn) {
+    let settings = slot.settings();
+    let address = conn.peer_addr().ip();
+    let address_max = settings.connections_of(address) as usize;
+    if !slot.host.connections.admit(address, settings.max_connections as usize, address_max) {
+        slot.metrics.connections_refused.increment();
+        tracing::debug!(peer = %conn.peer_addr(), "a connection limit is reached");
+        return;
+    }
+    slot.metrics.connections_accepted.increment();
+    runtime::task::spawn(client(slot.clone(), conn));
+}
+
+async fn client(slot: Rc<Slot>, conn: Conn) {
+    let address = conn.peer_addr().ip();
+    let id = slot.connections.next_id();
+    connection::serve(slot.clone(), conn, id).await;
+    slot.host.connections.leave(address);
+}
+
+/// Closes connections that said nothing for connections.max.idle.ms.
+pub(super) async fn close_idle(slot: Rc<Slot>) {
+    loop {
+        match race(time::sleep(IDLE_SWEEP), runtime::shutdown_requested()).await {
+            Either::Left(()) => {
+                let idle = slot.settings().connections_max_idle_ms;
+                let idle = Duration::from_millis(idle.max(0) as u64);
+                let closed = slot.connections.close_idle(time::now(), idle);
+                if closed > 0 {
+                    tracing::debug!(core = slot.index.0, closed, "closed idle connections");
+                }
+            }
+            Either::Right(()) => return,
+        }
+    }
+}
+
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+const IDLE_SWEEP: Duration = Duration::from_secs(5);

@@ -1,0 +1,163 @@
+//! One core's worth of broker: what the tasks of one executor share.
+//!
+//! Everything here is single-threaded; nothing is shared with another slot but what arrived by a
+//! cross-core message. No record ever does.
+
+mod connections;
+pub mod links;
+mod listener;
+mod metrics;
+mod run;
+mod signals;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use metadata::Image;
+use metadata::configs::{BrokerLayers, BrokerSettings, TopicSettings};
+use metadata::record::ConfigResource;
+use protocol::{NodeId, SlotIndex, Str};
+use runtime::local::Budget;
+use storage::{Storage, StorageConfig};
+
+pub use connections::Connections;
+pub use metrics::{SlotMetrics, snapshot};
+pub use run::run;
+pub use signals::{Stop, Tally};
+
+use crate::connection::Connection;
+use crate::fetch::SessionCache;
+use crate::host::{Host, Identity};
+use crate::producer_ids::ProducerIds;
+use crate::shard::Shard;
+use crate::startup::StartError;
+use links::Links;
+
+/// The state of one slot.
+pub struct Slot {
+    pub host: Arc<Host>,
+    pub identity: Arc<Identity>,
+    pub index: SlotIndex,
+    pub node: NodeId,
+    pub storage: Storage,
+    pub budget: Budget,
+    pub shard: Shard,
+    pub links: Links,
+    pub connections: Connections,
+    pub sessions: RefCell<SessionCache>,
+    pub producer_ids: ProducerIds,
+    pub metrics: SlotMetrics,
+    /// Set when no new requests are begun any more.
+    pub stopping: Stop,
+    /// On slot 0: how many other slots serve, and how many have stopped.
+    pub others_ready: Tally,
+    pub others_stopped: Tally,
+    image: RefCell<Arc<Image>>,
+    settings: RefCell<Rc<BrokerSettings>>,
+    closes: RefCell<RateLimit>,
+}
+
+/// Lets a bounded number of lines through per second and counts the rest.
+#[derive(Default)]
+struct RateLimit {
+    second: i64,
+    said: u32,
+    withheld: u64,
+}
+
+impl Slot {
+    /// Opens the slot's partitions as `image` has them.
+    pub async fn open(
+        index: SlotIndex,
+        host: Arc<Host>,
+        identity: Arc<Identity>,
+        links: Links,
+        image: Arc<Image>,
+    ) -> Result<Rc<Slot>, StartError> {
+        let node = host.node(index);
+        let layers = BrokerLayers::of_node(&image, node, &host.statics);
+        let settings = Rc::new(BrokerSettings::resolve(&layers));
+        let budget = Budget::new(host.memory_per_core as usize);
+        let mut storage = StorageConfig::new(host.data_dir.clone(), budget.clone());
+        storage.direct_io = identity.direct_io;
+        storage.incarnation = identity.incarnation;
+        storage.open_files_max = host.open_files_per_slot();
+        storage.producer_expiration_ms = i64::from(settings.producer_id_expiration_ms);
+        let slot = Rc::new(Slot {
+            storage: Storage::new(storage),
+            host,
+            identity,
+            index,
+            node,
+            budget,
+            shard: Shard::default(),
+            links,
+            connections: Connections::default(),
+            sessions: RefCell::new(SessionCache::new(settings.fetch_session_cache_slots as usize)),
+            producer_ids: ProducerIds::default(),
+            metrics: SlotMetrics::default(),
+            stopping: Stop::default(),
+            others_ready: Tally::default(),
+            others_stopped: Tally::default(),
+            image: RefCell::new(Arc::new(Image::default())),
+            settings: RefCell::new(settings),
+            closes: RefCell::default(),
+        });
+        slot.apply(image).await;
+        Ok(slot)
+    }
+
+    /// The metadata that this slot acts on now.
+    pub fn image(&self) -> Arc<Image> {
+        self.image.borrow().clone()
+    }
+
+    /// The broker settings in force now: static, dynamic default and dynamic of this node.
+    pub fn settings(&self) -> Rc<BrokerSettings> {
+        self.settings.borrow().clone()
+    }
+
+    pub fn socket_request_bytes_max(&self) -> usize {
+        self.settings.borrow().socket_request_max_bytes as usize
+    }
+
+    /// The settings of a topic on this node: its overrides over the broker's.
+    pub fn topic_settings(&self, image: &Image, topic: &Str) -> TopicSettings {
+        let layers = BrokerLayers::of_node(image, self.node, &self.host.statics);
+        TopicSettings::resolve(&layers, image.overrides(&ConfigResource::Topic(topic.clone())))
+    }
+
+    /// Acts on newer metadata: opens, closes and reconfigures this slot's partitions.
+    pub async fn apply(self: &Rc<Self>, image: Arc<Image>) {
+        let layers = BrokerLayers::of_node(&image, self.node, &self.host.statics);
+        let settings = Rc::new(BrokerSettings::resolve(&layers));
+        let sessions_max = settings.fetch_session_cache_slots as usize;
+        self.sessions.borrow_mut().set_capacity(sessions_max);
+        *self.settings.borrow_mut() = settings;
+        let before = self.image.replace(image.clone());
+        self.shard.apply(self, &before, &image).await;
+    }
+
+    /// Says why a connection ends, a bounded number of times a second.
+    pub fn log_close(&self, connection: &Connection, why: &str) {
+        self.metrics.connections_refused.increment();
+        let second = runtime::time::wall_ms() / 1000;
+        let mut limit = self.closes.borrow_mut();
+        if limit.second != second {
+            if limit.withheld > 0 {
+                tracing::warn!(withheld = limit.withheld, "more connections were closed");
+            }
+            *limit = RateLimit { second, ..RateLimit::default() };
+        }
+        if limit.said < CLOSE_LINES_PER_SECOND {
+            limit.said += 1;
+            let core = self.index.0;
+            tracing::warn!(peer = %connection.peer, core, "connection closed: {why}");
+        } else {
+            limit.withheld += 1;
+        }
+    }
+}
+
+const CLOSE_LINES_PER_SECOND: u32 = 5;

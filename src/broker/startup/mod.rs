@@ -1,0 +1,67 @@
+//! Starting a host: what is checked before any executor runs, and what slot 0 opens first.
+
+mod directory;
+mod report;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use runtime::{Config, Exit};
+
+pub use directory::{HostDirectory, open_host, slots_of};
+
+use crate::config::{ConfigError, ServeConfig, available_cpus};
+use crate::host::Host;
+use crate::{logs, slot};
+
+/// Why a host did not start; the text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{0}")]
+    Configuration(#[from] ConfigError),
+    #[error(
+        "{address} is taken or not ours to bind: {why}; \
+         choose another with --listen or --admin-listen, or end its owner"
+    )]
+    Port { address: String, why: std::io::Error },
+    #[error("{0}")]
+    Files(#[from] runtime::fs::FsError),
+    #[error("the data directory {path} {what}")]
+    Directory { path: String, what: String },
+    #[error("the metadata log: {0}")]
+    Metadata(#[from] crate::controller::OpenError),
+    #[error("{0}")]
+    Cluster(#[from] metadata::controller::StartError),
+}
+
+impl StartError {
+    pub fn port(address: Option<SocketAddr>, why: std::io::Error) -> StartError {
+        let address = address.map_or_else(|| "none".to_owned(), |address| address.to_string());
+        StartError::Port { address, why }
+    }
+}
+
+/// Runs a host until it is asked to stop.
+pub fn serve(config: ServeConfig) -> Result<ExitCode, StartError> {
+    logs::init();
+    let cpus = config.cores.cpus(&available_cpus()?)?;
+    let slots = slots_of(&config.data_dir)?.unwrap_or(0).max(cpus.len() as u16);
+    let limits = runtime::raise_limits();
+    let (host, warnings) = Host::new(config, slots, limits.open_files)?;
+    let host = Arc::new(host);
+    report::print(&host, &cpus, limits, &warnings);
+    let mut executors =
+        Config::new((0..usize::from(slots)).map(|s| cpus[s % cpus.len()]).collect());
+    executors.io_memory = limits.io_memory(usize::from(slots));
+    match runtime::run(executors, move |core| slot::run(core, host.clone())) {
+        Exit::Clean => {
+            println!("coretide: stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        Exit::Failed(why) => {
+            eprintln!("coretide: {why}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

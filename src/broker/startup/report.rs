@@ -1,0 +1,111 @@
+//! What a start prints: what was found, what was chosen, and what on this machine limits it.
+
+use std::path::Path;
+
+use metadata::configs::Warning;
+use runtime::Limits;
+use runtime::fs::FsInfo;
+
+use crate::config::ByteSize;
+use crate::host::Host;
+
+/// Prints the report on standard output.
+pub(super) fn print(host: &Host, cpus: &[usize], limits: Limits, warnings: &[Warning]) {
+    let slots = usize::from(host.slots);
+    println!("coretide {}", env!("CARGO_PKG_VERSION"));
+    println!("  data      {}, {}", host.data_dir.display(), file_system(&host.data_dir));
+    println!("  cores     {}", cores(slots, cpus));
+    println!("  listen    {}, told to clients as {}", listen(host), advertised(host));
+    println!("  memory    {}", memory(host, slots));
+    println!("  limits    {}", limit_words(limits, slots));
+    println!(
+        "  durable   an acknowledged write is on stable storage unless flush.messages says less"
+    );
+    for warning in warnings {
+        println!("  warning   {warning}");
+    }
+    if !host.listen.ip().is_loopback() {
+        println!(
+            "  warning   no authentication: anyone who reaches these ports can read and write \
+             every topic"
+        );
+    }
+}
+
+/// Prints what the data directory's file system can do.
+pub(super) fn print_disk(info: &FsInfo, clean: bool) {
+    let (kind, logical, physical) = (&info.kind, info.logical_sector, info.physical_sector);
+    let direct = match info.direct_io {
+        true => "direct I/O",
+        false => "no direct I/O: writes go through the page cache, each synced",
+    };
+    println!("  disk      {kind}, {direct}, sectors of {logical} (logical) and {physical} bytes");
+    if !clean {
+        println!(
+            "  recovery  the last stop was not orderly; logs are checked from their last mark"
+        );
+    }
+}
+
+fn listen(host: &Host) -> String {
+    match host.slots {
+        1 => host.listen.to_string(),
+        _ => format!("{} and the next {} ports", host.listen, host.slots - 1),
+    }
+}
+
+fn advertised(host: &Host) -> String {
+    format!("{}:{}", host.advertised_host, host.advertised_port)
+}
+
+fn cores(slots: usize, cpus: &[usize]) -> String {
+    let words: Vec<String> = cpus.iter().map(usize::to_string).collect();
+    let shared = match slots > cpus.len() {
+        true => format!("; this directory was made with {slots} slots, so several share a CPU"),
+        false => String::new(),
+    };
+    format!("{slots} slots on CPU {}{shared}", words.join(","))
+}
+
+fn memory(host: &Host, slots: usize) -> String {
+    let per_core = ByteSize::new(host.memory_per_core);
+    let total = ByteSize::new(host.memory_per_core * slots as u64);
+    match machine_memory() {
+        Some(machine) if total.bytes() > machine / 10 * 9 => format!(
+            "{per_core} per slot, {total} in all: more than this machine's {} allow; lower --memory-per-core",
+            ByteSize::new(machine)
+        ),
+        Some(machine) => {
+            format!("{per_core} per slot, {total} in all, of {}", ByteSize::new(machine))
+        }
+        None => format!("{per_core} per slot, {total} in all"),
+    }
+}
+
+fn machine_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+fn limit_words(limits: Limits, slots: usize) -> String {
+    let pinned = ByteSize::new(limits.io_memory(slots) as u64);
+    let memlock = match limits.memlock {
+        u64::MAX => "unlimited".to_owned(),
+        bytes => ByteSize::new(bytes).to_string(),
+    };
+    format!("{} open files; memlock {memlock}, {pinned} of I/O buffers per slot", limits.open_files)
+}
+
+fn file_system(path: &Path) -> String {
+    let existing = path.ancestors().find(|each| each.exists()).unwrap_or(Path::new("/"));
+    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+    match nix::sys::statvfs::statvfs(existing) {
+        Ok(stat) => {
+            let free = stat.blocks_available() * stat.fragment_size();
+            format!("{} free", ByteSize::new(free))
+        }
+        Err(why) => format!("free space unknown ({why})"),
+    }
+}

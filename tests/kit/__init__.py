@@ -1,1 +1,0 @@
-"""What the suites that drive a real broker share: a wire client, a broker process, a report. Standard library only."""
