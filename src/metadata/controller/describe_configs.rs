@@ -10,13 +10,14 @@ use protocol::messages::describe_configs::{
 };
 use protocol::{ErrorCode, NodeId, Str};
 
-use super::resource::{BROKER_LOGGER, Resource};
+use super::resource::{BROKER_LOGGER, Resource, TOPIC};
 use super::{Context, Refusal};
 use crate::configs::{
     BrokerLayers, Described, DescribedConfig, describe_all_nodes, describe_client_metrics,
     describe_group, describe_loggers, describe_node, describe_topic,
 };
 use crate::record::ConfigResource;
+use crate::topic_name::TopicNameError;
 
 /// Which node was asked, and the loggers of its process.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +60,11 @@ fn describe(
     if kind == BROKER_LOGGER && name.is_empty() {
         let message = "loggers belong to a node, which has to be named";
         return Err(Refusal::new(ErrorCode::INVALID_REQUEST, message));
+    }
+    if kind == TOPIC && name.is_empty() {
+        // Altering calls the same name a malformed request.
+        let why = TopicNameError::Empty;
+        return Err(Refusal::new(ErrorCode::INVALID_TOPIC_EXCEPTION, why));
     }
     let of_asked = BrokerLayers::of_node(image, asked.node, context.statics);
     let kept = match Resource::parse(image, kind, name)? {

@@ -200,7 +200,8 @@ fn an_assignment_is_followed() {
 #[test]
 fn impossible_assignments_are_refused() {
     let image = hosts(2, 2);
-    let cases: [(&str, &[(i32, &[i32])]); 9] = [
+    type Assignment<'a> = &'a [(i32, &'a [i32])];
+    let cases: [(&str, Assignment<'_>); 9] = [
         ("a node twice", &[(0, &[1000, 1000])]),
         ("two slots of one host", &[(0, &[1000, 1001])]),
         ("no replica", &[(0, &[])]),
