@@ -383,14 +383,17 @@ fn is_member_manifest(path: &str) -> bool {
     folder.is_some_and(|f| f.is_empty() || f == "perf" || f.starts_with("src/"))
 }
 
-/// Names in every table of dependencies, tests' own included, with their lines.
+/// Names in every table of dependencies, with their lines. Tests' own are included, but for the
+/// root's: its tests and benchmarks drive every crate.
 fn dependencies(manifest: &str) -> Vec<(usize, String)> {
+    let is_root = manifest.contains("[workspace]");
     let mut found = Vec::new();
     let mut inside = false;
     for (number, line) in numbered(manifest) {
         if let Some(table) = line.trim().strip_prefix('[') {
             let table = table.trim_end_matches(']');
-            inside = table.ends_with("dependencies") && !table.starts_with("workspace");
+            let exempt = table.starts_with("workspace") || is_root && table == "dev-dependencies";
+            inside = table.ends_with("dependencies") && !exempt;
         } else if inside && line.contains('=') {
             let name = line.split(['=', '.']).next().unwrap_or("").trim();
             found.push((number, name.to_owned()));

@@ -302,12 +302,16 @@ proptest! {
             batch[at] = byte;
         }
         renew_checksum(&mut batch);
-        let compression = Codec::from_id(target)
-            .map_or(CompressionPolicy::Producer, |codec| CompressionPolicy::Fixed(Compression::of(codec)));
+        let compression = match Codec::from_id(target) {
+            Some(codec) => CompressionPolicy::Fixed(Compression::of(codec)),
+            None => CompressionPolicy::Producer,
+        };
         let rules = ProduceRules { compression, compacted: target % 2 == 0, ..rules() };
         match validate_for_append(batch.into(), &rules) {
             Ok(valid) => prop_assert!(protocol::batch::header::crc_ok(&valid.to_bytes(0, 0))),
-            Err(rejected) => prop_assert!([2, 10, 18, 32, 47, 76, 87].contains(&rejected.error.code())),
+            Err(rejected) => {
+                prop_assert!([2, 10, 18, 32, 47, 76, 87].contains(&rejected.error.code()));
+            }
         }
     }
 }

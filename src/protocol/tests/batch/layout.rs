@@ -168,7 +168,9 @@ proptest! {
     }
 
     #[test]
-    fn foreign_bytes_never_make_the_iterator_fail(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn foreign_bytes_never_make_the_iterator_fail(
+        bytes in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
         let bytes = Bytes::from(bytes);
         let found: usize = Batches::of(bytes.clone()).flatten().map(|(_, batch)| batch.len()).sum();
         prop_assert!(found <= bytes.len());

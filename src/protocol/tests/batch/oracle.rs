@@ -100,7 +100,8 @@ proptest! {
         let unpack = |packed: &mut Bytes, compression| {
             Ok(decompress(our_codec(compression), packed, 1 << 20).map(Bytes::from)?)
         };
-        let set = RecordBatchDecoder::decode_with_custom_compression(&mut batch, Some(unpack)).unwrap();
+        let set = RecordBatchDecoder::decode_with_custom_compression(&mut batch, Some(unpack));
+        let set = set.unwrap();
         prop_assert_eq!(set.compression, their_codec(codec));
         prop_assert_eq!(set.records.len(), samples.len());
         for (index, (read, sample)) in set.records.iter().zip(&samples).enumerate() {
@@ -121,7 +122,8 @@ proptest! {
             out.extend_from_slice(&compress(compression, body));
             Ok(())
         };
-        RecordBatchEncoder::encode_with_custom_compression(&mut batch, &records, &options, Some(pack))
+        let pack = Some(pack);
+        RecordBatchEncoder::encode_with_custom_compression(&mut batch, &records, &options, pack)
             .unwrap();
         let batch = batch.freeze();
 
@@ -138,8 +140,9 @@ proptest! {
             prop_assert_eq!(record.key, sample.key.as_deref());
             prop_assert_eq!(record.value, sample.value.as_deref());
             let header = record.headers.clone().next();
-            let expected = sample.header.as_ref().map(|(key, value)| (key.as_bytes(), value.as_deref()));
-            prop_assert_eq!(header.map(|header| (header.key, header.value)), expected);
+            let found = header.map(|header| (header.key, header.value));
+            let sent = sample.header.as_ref();
+            prop_assert_eq!(found, sent.map(|(key, value)| (key.as_bytes(), value.as_deref())));
         }
     }
 }

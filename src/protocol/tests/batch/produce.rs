@@ -252,7 +252,9 @@ fn estimates_grow_with_size_and_work() {
 proptest! {
     /// The checksum that follows from the header's change alone is the real one.
     #[test]
-    fn stamping_never_breaks_the_checksum(count in 1_usize..60, now_ms in 0..i64::MAX, id in 0_u8..5) {
+    fn stamping_never_breaks_the_checksum(
+        count in 1_usize..60, now_ms in 0..i64::MAX, id in 0_u8..5,
+    ) {
         let codec = Codec::from_id(id).unwrap();
         let batch = varied(Compression::of(codec), count);
         let rules = ProduceRules { now_ms, ..log_append_time_rules() };
