@@ -113,6 +113,10 @@ pub fn describe_node(
             match key.name {
                 "node.id" | "broker.id" => derive(&mut config, node.id.to_string()),
                 "advertised.listeners" => derive(&mut config, address_of(node)),
+                "listeners" => {
+                    let first = config.value.take().unwrap_or_default();
+                    derive(&mut config, listener_of(&first, node));
+                }
                 _ => {}
             }
             config
@@ -149,6 +153,15 @@ fn address_of(node: &Node) -> String {
         format!("PLAINTEXT://[{host}]:{port}")
     } else {
         format!("PLAINTEXT://{host}:{port}")
+    }
+}
+
+/// `first` is where slot 0 listens; slot s is s ports further.
+fn listener_of(first: &str, node: &Node) -> String {
+    let split = first.rsplit_once(':');
+    match split.and_then(|(host, port)| Some((host, port.parse::<u32>().ok()?))) {
+        Some((host, port)) => format!("{host}:{}", u32::from(node.id.slot().0) + port),
+        None => first.to_owned(),
     }
 }
 

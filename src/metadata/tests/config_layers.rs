@@ -217,7 +217,7 @@ fn an_empty_list_of_keys_is_all_of_them() {
 
 #[test]
 fn a_node_shows_every_layer() {
-    let image = set(&one_host(1), ConfigResource::AllNodes, "log.retention.ms", "99999999999");
+    let image = set(&one_host(2), ConfigResource::AllNodes, "log.retention.ms", "99999999999");
     let statics = given(&[("log.retention.hours", "1")]);
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
     let node = image.node(NODE).unwrap();
@@ -239,6 +239,16 @@ fn a_node_shows_every_layer() {
     assert_eq!(find("node.id").value.as_deref(), Some("1000"));
     let listeners = find("advertised.listeners");
     assert_eq!(listeners.value.as_deref(), Some("PLAINTEXT://host-1.example:9092"));
+    let statics = {
+        let mut statics = StaticSettings::default();
+        statics.derive("listeners", "PLAINTEXT://[::]:9092".to_owned());
+        statics
+    };
+    let slot_1 = image.node(NodeId(1001)).unwrap();
+    let keys = [text("listeners")];
+    let layers = BrokerLayers::of_node(&image, slot_1.id, &statics);
+    let shown = describe_node(&layers, &slot_1, Described::keys(Some(&keys)));
+    assert_eq!(shown[0].value.as_deref(), Some("PLAINTEXT://[::]:9093"), "a port per slot");
     assert!(find("num.partitions").read_only && !find("log.retention.ms").read_only);
     assert!(find("ssl.key.password").sensitive);
     assert_eq!(find("log.retention.minutes").value, None);
