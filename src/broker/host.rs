@@ -54,7 +54,15 @@ impl Host {
         slots: u16,
         open_files: u64,
     ) -> Result<(Host, Vec<Warning>), ConfigError> {
-        let (statics, warnings) = static_settings(&config)?;
+        let (mut statics, warnings) = static_settings(&config)?;
+        // What flags say under names of their own is shown under Kafka's.
+        statics.derive("log.dirs", config.data_dir.display().to_string());
+        statics.derive("listeners", format!("PLAINTEXT://{}", config.listen));
+        statics.derive("process.roles", "broker,controller".to_owned());
+        let rack = config.rack.or_else(|| statics.get("broker.rack").map(str::to_owned));
+        if let Some(rack) = &rack {
+            statics.derive("broker.rack", rack.clone());
+        }
         let advertise = config.advertise;
         let advertised_port =
             advertise.as_ref().and_then(|given| given.port).unwrap_or(config.listen.port());
@@ -70,7 +78,7 @@ impl Host {
             listen: config.listen,
             advertised_host,
             advertised_port,
-            rack: config.rack.map(Str::from),
+            rack: rack.map(Str::from),
             admin_listen: config.admin_listen,
             memory_per_core: config.memory_per_core,
             statics,
