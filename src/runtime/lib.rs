@@ -2,7 +2,7 @@
 //! signals, behind one surface with two back ends.
 //!
 //! * `glommio/` runs one pinned io_uring executor per core. It is the only code that names glommio.
-//! * `sim/` (built with `--cfg sim`) runs whole hosts in one thread, in virtual time, from one seed.
+//! * `sim/` (built with `--cfg sim`) runs whole hosts in one thread, in virtual time, by one seed.
 //!
 //! Laws that hold for both: every future is `!Send` and stays on the core that made it; state of a
 //! core is reached through values, never through statics of the callers; whatever waits can be

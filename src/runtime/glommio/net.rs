@@ -26,6 +26,9 @@ use crate::deadline::within;
 /// Connections that wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
+/// By which a buffer without spare capacity grows for a read.
+const GROWTH: usize = 64 << 10;
+
 /// Accepts connections on a port that nobody else can bind meanwhile.
 pub struct Listener {
     fd: PollableFd<TcpListener>,
@@ -162,8 +165,9 @@ impl Reader {
         }
     }
 
-    /// Appends at most `max` bytes to `buffer`, which grows only if it has no spare capacity.
-    /// 0 at the end of the stream.
+    /// Appends at most `max` bytes to `buffer`. It grows only when it has no spare capacity and
+    /// something has arrived, so a connection that is silent holds no memory. 0 at the end of the
+    /// stream.
     pub async fn read_buf(&mut self, buffer: &mut BytesMut, max: usize) -> io::Result<usize> {
         if max == 0 {
             return Ok(0);
@@ -172,6 +176,9 @@ impl Reader {
             if self.drained {
                 self.socket.readable(&mut self.readiness).await?;
                 self.drained = false;
+            }
+            if buffer.len() == buffer.capacity() {
+                buffer.reserve(max.min(GROWTH));
             }
             let space = buffer.chunk_mut();
             let len = space.len().min(max);

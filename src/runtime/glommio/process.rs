@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::{Poll, Waker};
 
-use glommio::{LocalExecutorBuilder, Placement};
+use glommio::{LocalExecutorBuilder, Placement, PoolPlacement};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
 use super::counters::COUNTERS;
@@ -180,6 +180,7 @@ where
         .ring_depth(config.ring_depth)
         .spin_before_park(config.spin)
         .preempt_timer(PREEMPT_AFTER)
+        .blocking_thread_pool_placement(PoolPlacement::Unbound(BLOCKING_THREADS))
         .make();
     let exit = match executor {
         Ok(executor) => executor.run(live(Arc::clone(control), core, main)),
@@ -333,6 +334,10 @@ fn raise(resource: Resource, beyond_hard: bool) -> u64 {
         Err(_unknown) => 0,
     }
 }
+
+/// Threads beside each executor, on its CPU: more than one, so that removing a large directory
+/// does not hold up a rename.
+const BLOCKING_THREADS: usize = 2;
 
 const EXIT_CODE_FATAL: i32 = 70;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use runtime::file::{ALIGNMENT, AlignedBuf, Block, File, Mode};
 use runtime::task::{Either, race};
 
-use crate::process::in_child;
+use crate::process::{apart, finish};
 use crate::{TempDir, on_core};
 
 const MODES: [Mode; 4] = [Mode::Direct, Mode::DirectSync, Mode::Buffered, Mode::BufferedSync];
@@ -258,73 +258,20 @@ fn a_write_that_is_abandoned_poisons_the_file() {
 
 #[test]
 fn a_write_that_fails_poisons_the_file() {
-    let output = in_child("files::child_writes_beyond_the_file_size_limit");
+    let output = finish(apart(
+        "files::a_write_that_fails_poisons_the_file",
+        child_writes_beyond_the_file_size_limit,
+    ));
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-}
-
-#[test]
-#[ignore = "run in a process of its own"]
-fn child_writes_beyond_the_file_size_limit() {
-    use nix::sys::resource::{Resource, setrlimit};
-    use nix::sys::signal::{SigHandler, Signal, signal};
-    let dir = TempDir::on_disk("limit");
-    let path = dir.join("file");
-    // SAFETY: ignoring a signal runs no code.
-    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.unwrap();
-    let limit = 2 * ALIGNMENT as u64;
-    setrlimit(Resource::RLIMIT_FSIZE, limit, limit).unwrap();
-    on_core(move || {
-        let path = path.clone();
-        async move {
-            for mode in MODES {
-                let path = path.with_extension(format!("{mode:?}"));
-                let file = File::create_new(&path, mode).await.unwrap();
-                let block = pattern(0, ALIGNMENT).freeze();
-                file.write_at(0, block.clone()).await.unwrap();
-                let error = file.write_at(2 * ALIGNMENT as u64, block.clone()).await.unwrap_err();
-                assert!(error.is_full(), "{mode:?}: {error}");
-                let error = file.write_at(0, block.clone()).await.unwrap_err();
-                assert!(error.to_string().contains("earlier write"), "{mode:?}: {error}");
-                assert_eq!(file.read_at(0, ALIGNMENT).await.unwrap()[..], block[..]);
-                file.close().await.unwrap();
-            }
-        }
-    });
 }
 
 #[test]
 fn a_short_write_is_continued_until_it_fails() {
-    let output = in_child("files::child_writes_across_the_file_size_limit");
+    let output = finish(apart(
+        "files::a_short_write_is_continued_until_it_fails",
+        child_writes_across_the_file_size_limit,
+    ));
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-}
-
-#[test]
-#[ignore = "run in a process of its own"]
-fn child_writes_across_the_file_size_limit() {
-    use nix::sys::resource::{Resource, setrlimit};
-    use nix::sys::signal::{SigHandler, Signal, signal};
-    let dir = TempDir::on_disk("across");
-    let path = dir.join("file");
-    // SAFETY: ignoring a signal runs no code.
-    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.unwrap();
-    let limit = 2 * ALIGNMENT as u64;
-    setrlimit(Resource::RLIMIT_FSIZE, limit, limit).unwrap();
-    on_core(move || {
-        let path = path.clone();
-        async move {
-            for mode in MODES {
-                let path = path.with_extension(format!("{mode:?}"));
-                let file = File::create_new(&path, mode).await.unwrap();
-                let block = pattern(0, 4 * ALIGNMENT).freeze();
-                let error = file.write_at(0, block.clone()).await.unwrap_err();
-                assert!(error.is_full(), "{mode:?}: {error}");
-                let there = file.read_at(0, 4 * ALIGNMENT).await.unwrap();
-                assert_eq!(there[..], block[..there.len()], "{mode:?}");
-                assert!(there.len() <= 2 * ALIGNMENT);
-                file.close().await.unwrap();
-            }
-        }
-    });
 }
 
 #[test]
@@ -375,18 +322,12 @@ fn blocks_become_bytes_without_a_copy() {
 
 #[test]
 fn bytes_of_a_block_must_not_die_on_another_thread() {
-    let output = in_child("files::child_drops_bytes_elsewhere");
+    let output = finish(apart(
+        "files::bytes_of_a_block_must_not_die_on_another_thread",
+        child_drops_bytes_elsewhere,
+    ));
     assert_eq!(output.code, Some(70));
     assert!(output.stderr.contains("dropped on another core"), "{}", output.stderr);
-}
-
-#[test]
-#[ignore = "run in a process of its own"]
-fn child_drops_bytes_elsewhere() {
-    on_core(|| async {
-        let bytes = pattern(7, ALIGNMENT).freeze().to_bytes();
-        runtime::task::blocking(move || drop(bytes)).await;
-    });
 }
 
 #[test]
@@ -419,5 +360,67 @@ fn many_files_are_written_at_once() {
                 }
             }
         }
+    });
+}
+
+fn child_writes_beyond_the_file_size_limit() {
+    use nix::sys::resource::{Resource, setrlimit};
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    let dir = TempDir::on_disk("limit");
+    let path = dir.join("file");
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.unwrap();
+    let limit = 2 * ALIGNMENT as u64;
+    setrlimit(Resource::RLIMIT_FSIZE, limit, limit).unwrap();
+    on_core(move || {
+        let path = path.clone();
+        async move {
+            for mode in MODES {
+                let path = path.with_extension(format!("{mode:?}"));
+                let file = File::create_new(&path, mode).await.unwrap();
+                let block = pattern(0, ALIGNMENT).freeze();
+                file.write_at(0, block.clone()).await.unwrap();
+                let error = file.write_at(2 * ALIGNMENT as u64, block.clone()).await.unwrap_err();
+                assert!(error.is_full(), "{mode:?}: {error}");
+                let error = file.write_at(0, block.clone()).await.unwrap_err();
+                assert!(error.to_string().contains("earlier write"), "{mode:?}: {error}");
+                assert_eq!(file.read_at(0, ALIGNMENT).await.unwrap()[..], block[..]);
+                file.close().await.unwrap();
+            }
+        }
+    });
+}
+
+fn child_writes_across_the_file_size_limit() {
+    use nix::sys::resource::{Resource, setrlimit};
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    let dir = TempDir::on_disk("across");
+    let path = dir.join("file");
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.unwrap();
+    let limit = 2 * ALIGNMENT as u64;
+    setrlimit(Resource::RLIMIT_FSIZE, limit, limit).unwrap();
+    on_core(move || {
+        let path = path.clone();
+        async move {
+            for mode in MODES {
+                let path = path.with_extension(format!("{mode:?}"));
+                let file = File::create_new(&path, mode).await.unwrap();
+                let block = pattern(0, 4 * ALIGNMENT).freeze();
+                let error = file.write_at(0, block.clone()).await.unwrap_err();
+                assert!(error.is_full(), "{mode:?}: {error}");
+                let there = file.read_at(0, 4 * ALIGNMENT).await.unwrap();
+                assert_eq!(there[..], block[..there.len()], "{mode:?}");
+                assert!(there.len() <= 2 * ALIGNMENT);
+                file.close().await.unwrap();
+            }
+        }
+    });
+}
+
+fn child_drops_bytes_elsewhere() {
+    on_core(|| async {
+        let bytes = pattern(7, ALIGNMENT).freeze().to_bytes();
+        runtime::task::blocking(move || drop(bytes)).await;
     });
 }

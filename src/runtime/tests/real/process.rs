@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use runtime::file::{AlignedBuf, File, Mode};
 use runtime::{Config, Core, Exit};
 
 pub struct Ended {
@@ -15,9 +16,17 @@ pub struct Ended {
     pub stderr: String,
 }
 
-fn start_child(test: &str) -> Child {
+const APART: &str = "RUNTIME_TEST_APART";
+
+/// Runs `body` in a process of its own, as the same test of the same program.
+pub fn apart(test: &str, body: fn()) -> Child {
+    if std::env::var_os(APART).is_some() {
+        body();
+        std::process::exit(0);
+    }
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", test, "--nocapture"])
+        .env(APART, test)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -25,15 +34,10 @@ fn start_child(test: &str) -> Child {
         .unwrap()
 }
 
-fn finish(child: Child) -> Ended {
+pub fn finish(child: Child) -> Ended {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     Ended { code: output.status.code(), stderr }
-}
-
-/// Runs one ignored test of this file's kind in a process of its own.
-pub fn in_child(test: &str) -> Ended {
-    finish(start_child(test))
 }
 
 /// Waits until the child has printed a line with `text`.
@@ -97,75 +101,40 @@ fn limits_are_raised_to_what_is_allowed() {
     assert_eq!((soft, limits.open_files), (hard, hard));
     assert_eq!(getrlimit(Resource::RLIMIT_MEMLOCK).unwrap().0, limits.memlock);
     let small = runtime::Limits { open_files: 1024, memlock: 8 << 20 };
-    assert_eq!(small.io_memory(2), (8 << 20) / 6 & !0xffff);
+    assert_eq!(small.io_memory(2), ((8 << 20) / 6) & !0xffff);
     assert!(small.io_memory(2) * 3 * 2 <= 8 << 20);
 }
 
 #[test]
 fn a_panic_in_a_task_ends_the_process() {
-    let ended = in_child("process::child_panics_in_a_task");
+    let ended =
+        finish(apart("process::a_panic_in_a_task_ends_the_process", child_panics_in_a_task));
     assert_eq!(ended.code, Some(70));
     assert!(ended.stderr.contains("core-1") && ended.stderr.contains("a task went wrong"));
 }
 
 #[test]
-#[ignore = "run in a process of its own"]
-fn child_panics_in_a_task() {
-    runtime::run(Config::new(vec![0, 0]), |core: Core<()>| async move {
-        if core.index == 1 {
-            runtime::task::spawn(async { panic!("a task went wrong") });
-        }
-        std::future::pending().await
-    });
-}
-
-#[test]
 fn a_panic_beside_the_loop_ends_the_process() {
-    let ended = in_child("process::child_panics_beside_the_loop");
+    let ended = finish(apart(
+        "process::a_panic_beside_the_loop_ends_the_process",
+        child_panics_beside_the_loop,
+    ));
     assert_eq!(ended.code, Some(70));
     assert!(ended.stderr.contains("blocking work went wrong"), "{}", ended.stderr);
 }
 
 #[test]
-#[ignore = "run in a process of its own"]
-fn child_panics_beside_the_loop() {
-    runtime::run(Config::new(vec![0]), |_core: Core<()>| async move {
-        runtime::task::blocking(|| panic!("blocking work went wrong")).await
-    });
-}
-
-#[test]
 fn abort_says_why() {
-    let ended = in_child("process::child_aborts");
+    let ended = finish(apart("process::abort_says_why", child_aborts));
     assert_eq!(ended.code, Some(70));
     assert!(ended.stderr.contains("fatal: this cannot go on"), "{}", ended.stderr);
 }
 
 #[test]
-#[ignore = "run in a process of its own"]
-fn child_aborts() {
-    runtime::abort("this cannot go on");
-}
-
-#[test]
 fn a_core_without_progress_ends_the_process() {
-    let ended = in_child("process::child_stalls");
+    let ended = finish(apart("process::a_core_without_progress_ends_the_process", child_stalls));
     assert_eq!(ended.code, Some(70));
     assert!(ended.stderr.contains("core 1 made no progress"), "{}", ended.stderr);
-}
-
-#[test]
-#[ignore = "run in a process of its own"]
-fn child_stalls() {
-    let config = Config { watchdog: Duration::from_millis(400), ..Config::new(vec![0, 0]) };
-    runtime::run(config, |core: Core<()>| async move {
-        if core.index == 1 {
-            loop {
-                std::hint::spin_loop();
-            }
-        }
-        std::future::pending().await
-    });
 }
 
 #[test]
@@ -184,7 +153,8 @@ fn idle_and_busy_cores_count_as_alive() {
 
 #[test]
 fn a_stopped_process_is_not_taken_for_a_stalled_one() {
-    let mut child = start_child("process::child_serves");
+    let mut child =
+        apart("process::a_stopped_process_is_not_taken_for_a_stalled_one", child_serves);
     wait_for(&mut child, "serving");
     signal(&child, Signal::SIGSTOP);
     // Longer than the child's watchdog waits, and nothing else to wait for.
@@ -202,7 +172,7 @@ fn a_stopped_process_is_not_taken_for_a_stalled_one() {
 #[test]
 fn sigterm_reaches_every_core() {
     for asked in [Signal::SIGTERM, Signal::SIGINT] {
-        let mut child = start_child("process::child_serves");
+        let mut child = apart("process::sigterm_reaches_every_core", child_serves);
         wait_for(&mut child, "serving");
         signal(&child, asked);
         let mut output = String::new();
@@ -213,7 +183,75 @@ fn sigterm_reaches_every_core() {
 }
 
 #[test]
-#[ignore = "run in a process of its own"]
+fn a_second_signal_ends_at_once() {
+    let mut child = apart("process::a_second_signal_ends_at_once", child_ignores_the_first_signal);
+    wait_for(&mut child, "serving");
+    signal(&child, Signal::SIGTERM);
+    wait_for(&mut child, "not yet");
+    signal(&child, Signal::SIGTERM);
+    assert_eq!(finish(child).code, Some(128 + libc::SIGTERM));
+}
+
+#[test]
+fn the_numbers_of_a_core() {
+    let dir = crate::TempDir::on_disk("numbers");
+    let path = dir.join("file");
+    crate::on_core(move || {
+        let path = path.clone();
+        async move {
+            let before = runtime::stats();
+            runtime::task::blocking(|| ()).await;
+            let file = File::create_new(&path, Mode::DirectSync).await.unwrap();
+            file.write_at(0, AlignedBuf::zeroed(8192).freeze()).await.unwrap();
+            file.read_at(0, 4096).await.unwrap();
+            file.sync().await.unwrap();
+            file.close().await.unwrap();
+            let end = runtime::time::now() + Duration::from_millis(20);
+            while runtime::time::now() < end {
+                runtime::task::yield_now().await;
+            }
+            let after = runtime::stats();
+            assert_eq!(after.blocking_calls, before.blocking_calls + 1);
+            assert_eq!((after.file_writes, after.file_written_bytes), (1, 8192));
+            assert_eq!((after.file_reads, after.file_read_bytes), (1, 4096));
+            assert_eq!(after.file_syncs, 1);
+            assert!(after.alive - before.alive >= Duration::from_millis(20));
+            assert!(after.busy > before.busy);
+        }
+    });
+}
+
+fn child_panics_in_a_task() {
+    runtime::run(Config::new(vec![0, 0]), |core: Core<()>| async move {
+        if core.index == 1 {
+            runtime::task::spawn(async { panic!("a task went wrong") });
+        }
+        std::future::pending().await
+    });
+}
+
+fn child_panics_beside_the_loop() {
+    runtime::run(Config::new(vec![0]), |_core: Core<()>| async move {
+        runtime::task::blocking(|| panic!("blocking work went wrong")).await
+    });
+}
+
+fn child_aborts() {
+    runtime::abort("this cannot go on");
+}
+
+fn child_stalls() {
+    let config = Config { watchdog: Duration::from_millis(400), ..Config::new(vec![0, 0]) };
+    runtime::run(config, |core: Core<()>| async move {
+        if core.index == 1 {
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        std::future::pending().await
+    });
+}
+
 fn child_serves() {
     let started = Arc::new(AtomicUsize::new(0));
     let config = Config { watchdog: Duration::from_millis(500), ..Config::new(vec![0, 0]) };
@@ -233,39 +271,11 @@ fn child_serves() {
     assert_eq!(exit, Exit::Clean);
 }
 
-#[test]
-fn a_second_signal_ends_at_once() {
-    let mut child = start_child("process::child_ignores_the_first_signal");
-    wait_for(&mut child, "serving");
-    signal(&child, Signal::SIGTERM);
-    wait_for(&mut child, "not yet");
-    signal(&child, Signal::SIGTERM);
-    assert_eq!(finish(child).code, Some(128 + libc::SIGTERM));
-}
-
-#[test]
-#[ignore = "run in a process of its own"]
 fn child_ignores_the_first_signal() {
     runtime::run(Config::new(vec![0]), |_core: Core<()>| async move {
         println!("serving");
         runtime::shutdown_requested().await;
         println!("not yet");
         std::future::pending().await
-    });
-}
-
-#[test]
-fn the_numbers_of_a_core() {
-    crate::on_core(|| async {
-        let before = runtime::stats();
-        runtime::task::blocking(|| ()).await;
-        let end = runtime::time::now() + Duration::from_millis(20);
-        while runtime::time::now() < end {
-            runtime::task::yield_now().await;
-        }
-        let after = runtime::stats();
-        assert_eq!(after.blocking_calls, before.blocking_calls + 1);
-        assert!(after.alive - before.alive >= Duration::from_millis(20));
-        assert!(after.busy > before.busy);
     });
 }

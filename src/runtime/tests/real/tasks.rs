@@ -58,3 +58,16 @@ fn blocking_work_ends_even_when_nobody_waits() {
         assert_eq!(receiver.await, Ok(1));
     });
 }
+
+#[test]
+fn a_long_call_does_not_hold_up_a_short_one() {
+    on_core(|| async {
+        let (release, held) = std::sync::mpsc::channel();
+        let long = blocking(move || held.recv().unwrap());
+        let short = async {
+            blocking(|| ()).await;
+            release.send(7).unwrap();
+        };
+        assert_eq!(futures_lite::future::zip(long, short).await.0, 7);
+    });
+}
