@@ -1,6 +1,8 @@
 //! What this crate promises, area by area; `world` has the clusters that are asked about.
 
 #[cfg(test)]
+mod config_docs;
+#[cfg(test)]
 mod config_layers;
 #[cfg(test)]
 mod config_requests;
