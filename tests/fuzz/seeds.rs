@@ -11,6 +11,7 @@ mod frames;
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     batches(&corpus.join("batches"))?;
+    damages(&corpus.join("recovery"))?;
     empty_messages(&corpus.join("frames"))
 }
 
@@ -30,6 +31,19 @@ fn batches(folder: &Path) -> std::io::Result<()> {
             // Rules: keep the producer's codec. Repairs: all of them.
             let input = [&[7, 7], &builder.build()[..]].concat();
             fs::write(folder.join(format!("{}-{count}", codec.name())), input)?;
+        }
+    }
+    Ok(())
+}
+
+/// One change to each kind of file, and the whole log untouched.
+fn damages(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("untouched"), [])?;
+    for file in 0..8 {
+        for change in [0, 4, 5] {
+            let input = [file, change, 1, 44, 3, 0xff, 0, 1];
+            fs::write(folder.join(format!("file-{file}-change-{change}")), input)?;
         }
     }
     Ok(())
