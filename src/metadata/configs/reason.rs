@@ -34,3 +34,6 @@ pub(super) const LEADER_BALANCE: &str = "leaders are balanced by `coretide rebal
 pub(super) const SHUTDOWN: &str = "a host that stops always hands over first";
 pub(super) const TELEMETRY: &str = "client telemetry is not collected";
 pub(super) const INTER_BROKER: &str = "hosts talk over the cluster listener";
+pub(super) const SOCKETS: &str = "the system sizes backlogs and buffers of sockets by itself";
+pub(super) const DECOMPRESSION: &str = "a batch may become ten times max.message.bytes, and never \
+                                        more than 100 MiB";

@@ -104,6 +104,7 @@ pub static TOPIC_KEYS: &[ConfigKey] = &[
     ConfigKey::new("max.decompressed.message.bytes", Kind::Int, "2147483639")
         .rule(Rule::Between(1, 2_147_483_639))
         .synonyms(&["max.decompressed.message.bytes"])
+        .inert(reason::DECOMPRESSION)
         .doc("How large a batch may become when it is decompressed; a larger one is refused."),
     ConfigKey::new("max.message.bytes", Kind::Int, "1048588")
         .at_least(0)

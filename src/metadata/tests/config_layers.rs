@@ -58,17 +58,18 @@ fn defaults_make_every_write_durable() {
 
 #[test]
 fn the_strongest_layer_counts() {
-    let statics = given(&[("message.max.bytes", "1")]);
+    let statics = given(&[("max.connections", "1"), ("message.max.bytes", "1")]);
     let image = one_host(2);
     let limit = |image: &Image, node| {
-        BrokerSettings::resolve(&BrokerLayers::of_node(image, node, &statics)).message_max_bytes
+        BrokerSettings::resolve(&BrokerLayers::of_node(image, node, &statics)).max_connections
     };
     assert_eq!(limit(&image, NODE), 1);
-    let image = set(&image, ConfigResource::AllNodes, "message.max.bytes", "2");
+    let image = set(&image, ConfigResource::AllNodes, "max.connections", "2");
     assert_eq!(limit(&image, NODE), 2);
-    let image = set(&image, for_node(), "message.max.bytes", "3");
+    let image = set(&image, for_node(), "max.connections", "3");
     assert_eq!(limit(&image, NODE), 3);
     assert_eq!(limit(&image, NodeId(1001)), 2, "only that node");
+    let image = set(&image, for_node(), "message.max.bytes", "3");
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
     let own = overrides(&[("max.message.bytes", "4")]);
     assert_eq!(TopicSettings::resolve(&layers, Some(&own)).max_message_bytes, 4);

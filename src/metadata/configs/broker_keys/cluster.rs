@@ -104,6 +104,7 @@ pub(super) static CLUSTER_KEYS: &[ConfigKey] = &[
     ConfigKey::new("metadata.log.max.record.bytes.between.snapshots", Kind::Long, "20971520")
         .at_least(1)
         .high()
+        .inert(reason::METADATA_LOG)
         .doc("After how many bytes of metadata records the next snapshot is taken."),
     ConfigKey::new("metadata.log.max.snapshot.interval.ms", Kind::Long, "3600000")
         .at_least(0)

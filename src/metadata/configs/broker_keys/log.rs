@@ -261,6 +261,7 @@ pub(super) static LOG_KEYS: &[ConfigKey] = &[
     ConfigKey::new("max.decompressed.message.bytes", Kind::Int, "2147483639")
         .rule(Rule::Between(1, 2_147_483_639))
         .cluster_wide()
+        .inert(reason::DECOMPRESSION)
         .doc("How large a batch may become when it is decompressed."),
     ConfigKey::new("message.max.bytes", Kind::Int, "1048588")
         .at_least(0)

@@ -72,6 +72,7 @@ pub(super) static NETWORK_KEYS: &[ConfigKey] = &[
     ConfigKey::new("max.connection.creation.rate", Kind::Int, "2147483647")
         .at_least(0)
         .cluster_wide()
+        .inert(reason::QUOTAS)
         .doc("How many connections a second the host accepts."),
     ConfigKey::new("max.connections", Kind::Int, "2147483647")
         .at_least(0)
@@ -127,7 +128,7 @@ pub(super) static NETWORK_KEYS: &[ConfigKey] = &[
         .doc("How many bytes of requests may wait to be processed."),
     ConfigKey::new("queued.max.requests", Kind::Int, "500").at_least(1).high().doc(
         "How many requests of a connection may be in progress before no more are read \
-             from it.",
+             from it; 128 at most.",
     ),
     ConfigKey::new("quota.window.num", Kind::Int, "11")
         .at_least(1)
@@ -151,9 +152,11 @@ pub(super) static NETWORK_KEYS: &[ConfigKey] = &[
         .doc("How long a broker at first waits for a connection to another one."),
     ConfigKey::new("socket.listen.backlog.size", Kind::Int, "50")
         .at_least(1)
+        .inert(reason::SOCKETS)
         .doc("How many connections may wait to be accepted."),
     ConfigKey::new("socket.receive.buffer.bytes", Kind::Int, "102400")
         .high()
+        .inert(reason::SOCKETS)
         .doc("The receive buffer of a client's socket; -1 leaves it to the system."),
     ConfigKey::new("socket.request.max.bytes", Kind::Int, "104857600")
         .at_least(1)
@@ -161,6 +164,7 @@ pub(super) static NETWORK_KEYS: &[ConfigKey] = &[
         .doc("The largest request that is read; a longer one closes its connection."),
     ConfigKey::new("socket.send.buffer.bytes", Kind::Int, "102400")
         .high()
+        .inert(reason::SOCKETS)
         .doc("The send buffer of a client's socket; -1 leaves it to the system."),
     ConfigKey::new("telemetry.max.bytes", Kind::Int, "1048576")
         .at_least(1)
