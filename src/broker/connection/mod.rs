@@ -77,7 +77,8 @@ pub async fn serve(slot: Rc<Slot>, conn: Conn, id: u64) {
         unsent_bytes: Cell::new(0),
     });
     slot.connections.add(&connection);
-    let pipeline = Rc::new(responder::Pipeline::new());
+    let in_progress = slot.settings().queued_max_requests.max(1) as usize;
+    let pipeline = Rc::new(responder::Pipeline::bounded(in_progress));
     runtime::task::spawn(responder::run(slot.clone(), connection.clone(), pipeline.clone(), to));
     reader::run(&slot, &connection, &pipeline, from).await;
     pipeline.close();

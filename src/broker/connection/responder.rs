@@ -32,9 +32,10 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub fn new() -> Pipeline {
+    /// Of at most `requests` at a time (queued.max.requests).
+    pub fn bounded(requests: usize) -> Pipeline {
         Pipeline {
-            queue: Queue::bounded(limits::IN_FLIGHT_MAX),
+            queue: Queue::bounded(requests.clamp(1, limits::IN_FLIGHT_MAX)),
             sent: Event::new(),
             ended: Cell::new(false),
         }

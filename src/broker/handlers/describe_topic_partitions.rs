@@ -35,9 +35,10 @@ pub async fn handle(cx: Context, request: DescribeTopicPartitionsRequest) -> Out
             first_partition = cursor.partition_index;
         }
     }
+    let most = cx.slot.settings().max_request_partition_size_limit.max(1) as usize;
     let limit = match request.response_partition_limit {
-        ..=0 => PARTITIONS_DEFAULT,
-        asked => (asked as usize).min(PARTITIONS_MAX),
+        ..=0 => PARTITIONS_DEFAULT.min(most),
+        asked => (asked as usize).min(most),
     };
     cx.reply(&describe(&image, names, first_partition, limit))
 }
@@ -120,5 +121,3 @@ fn failed(name: Str, error_code: ErrorCode) -> DescribeTopicPartitionsResponseTo
 }
 
 const PARTITIONS_DEFAULT: usize = 2000;
-/// max.request.partition.size.limit
-const PARTITIONS_MAX: usize = 2000;
