@@ -1,7 +1,17 @@
-//! The `coretide` program: hands its arguments to the broker.
+//! The `coretide` program: hands its arguments to the broker, or to the load generator.
 
 use std::process::ExitCode;
 
+use broker::cli::Cli;
+use clap::{CommandFactory, FromArgMatches};
+
 fn main() -> ExitCode {
-    broker::cli::main()
+    let matches = Cli::command().subcommand(perf::command()).get_matches();
+    if let Some(("bench", bench)) = matches.subcommand() {
+        return perf::main(bench);
+    }
+    match Cli::from_arg_matches(&matches) {
+        Ok(cli) => broker::cli::run(cli),
+        Err(wrong) => wrong.exit(),
+    }
 }

@@ -32,9 +32,9 @@ pub enum Command {
     Consume(consume::ConsumeArgs),
 }
 
-/// Parses the arguments of the process and runs what they ask for to its end.
-pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+/// Runs what the arguments of the process ask for to its end.
+pub fn run(cli: Cli) -> ExitCode {
+    let result = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Topic(args) => topic::run(args).map(|()| ExitCode::SUCCESS),
         Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
