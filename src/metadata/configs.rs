@@ -37,7 +37,7 @@ pub use error::ConfigError;
 pub use key::{ConfigKey, Effect, Importance, Kind, Rule, Scope};
 pub use layers::{BrokerLayers, Synonym};
 pub use lookup::{Family, nearest};
-pub use served::{COMPACTION, GROUPS, TRANSACTIONS};
+pub use served::{COMPACTION, GROUPS, REPLICATION, TRANSACTIONS};
 pub use source::Source;
 pub use static_settings::{StaticSettings, Warning};
 pub use topic_settings::{CleanupPolicy, CompressionType, TimestampType, TopicSettings};

@@ -37,3 +37,4 @@ pub(super) const INTER_BROKER: &str = "hosts talk over the cluster listener";
 pub(super) const SOCKETS: &str = "the system sizes backlogs and buffers of sockets by itself";
 pub(super) const DECOMPRESSION: &str = "a batch may become ten times max.message.bytes, and never \
                                         more than 100 MiB";
+pub(super) const ELECTIONS: &str = "partitions have one replica each, so nobody else could lead";

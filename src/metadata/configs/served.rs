@@ -7,3 +7,5 @@ pub const COMPACTION: bool = false;
 pub const GROUPS: bool = false;
 /// Transactions, and their keys.
 pub const TRANSACTIONS: bool = false;
+/// Copies of a partition on several hosts, and elections among them.
+pub const REPLICATION: bool = false;

@@ -2,7 +2,7 @@
 
 use super::key::{ConfigKey, Kind, Rule};
 use super::reason;
-use super::served::COMPACTION;
+use super::served::{COMPACTION, REPLICATION};
 
 /// The names of `compression.type`.
 pub const COMPRESSION_TYPES: &[&str] =
@@ -187,6 +187,7 @@ pub static TOPIC_KEYS: &[ConfigKey] = &[
         .doc("After how long the next segment begins even if this one is not full."),
     ConfigKey::new("unclean.leader.election.enable", Kind::Boolean, "false")
         .synonyms(&["unclean.leader.election.enable"])
+        .needs(REPLICATION, reason::ELECTIONS)
         .doc(
             "Whether a replica that is behind may lead when no other is left, which loses what \
              it does not have.",

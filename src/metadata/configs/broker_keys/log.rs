@@ -2,7 +2,7 @@
 
 use super::super::key::{ConfigKey, Kind, Rule};
 use super::super::reason;
-use super::super::served::COMPACTION;
+use super::super::served::{COMPACTION, REPLICATION};
 use super::super::topic_keys::{CLEANUP_POLICIES, COMPRESSION_TYPES, NO_LIMIT, TIMESTAMP_TYPES};
 
 // The same setting in several units, finest first.
@@ -295,5 +295,6 @@ pub(super) static LOG_KEYS: &[ConfigKey] = &[
     ConfigKey::new("unclean.leader.election.enable", Kind::Boolean, "false")
         .high()
         .cluster_wide()
+        .needs(REPLICATION, reason::ELECTIONS)
         .doc("Whether a replica that is behind may lead when no other is left."),
 ];
