@@ -118,7 +118,8 @@ impl Checkpoint {
         newest.ok_or(refused)
     }
 
-    fn encode(&self, sequence: u64) -> [u8; FIELD_BYTES] {
+    /// The bytes at the start of a slot.
+    pub fn encode(&self, sequence: u64) -> [u8; FIELD_BYTES] {
         let mut fields = [0; FIELD_BYTES];
         let mut at = 0;
         let mut put = |bytes: &[u8]| {
@@ -147,7 +148,8 @@ impl Checkpoint {
         fields
     }
 
-    fn decode(slot: &[u8]) -> Result<(u64, Checkpoint), CheckpointError> {
+    /// The state in one slot, and the sequence number of its write.
+    pub fn decode(slot: &[u8]) -> Result<(u64, Checkpoint), CheckpointError> {
         let fields: &[u8; FIELD_BYTES] = slot.first_chunk().ok_or(CheckpointError::Damaged)?;
         let crc = crc32c::crc32c(&fields[..CRC_AT]);
         if fields[CRC_AT..] != crc.to_be_bytes() || fields[..7] != MAGIC {
@@ -198,9 +200,9 @@ fn int4(fields: &[u8; FIELD_BYTES], at: usize) -> i32 {
     i32::from_be_bytes(bytes)
 }
 
-const SLOT_BYTES: usize = 4096;
+pub const SLOT_BYTES: usize = 4096;
 const CRC_AT: usize = 104;
-const FIELD_BYTES: usize = CRC_AT + 4;
+pub const FIELD_BYTES: usize = CRC_AT + 4;
 const MAGIC: [u8; 7] = *b"\xffctstat";
 const FORMAT: u8 = 1;
 const _: () = assert!(SLOT_BYTES.is_multiple_of(ALIGNMENT));

@@ -19,7 +19,7 @@
 
 /// The head of an entry file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
     /// Files are numbered without a gap, from 1.
     pub sequence: u64,
     /// Index that the first entry here has, unless a cut comes first.
@@ -31,7 +31,7 @@ pub(super) struct Head {
 
 /// Why a head is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BadHead {
+pub(crate) enum BadHead {
     Damaged,
     Newer { format: u16 },
 }

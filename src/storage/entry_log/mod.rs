@@ -19,6 +19,9 @@ pub use open::{EntryLogOpenError, Loaded, TornWrite};
 pub use scan::{EntryLogDamage, EntryLogDamageKind};
 pub use sealed_file::{SealedFileError, SnapshotFile, StateFile};
 
+pub(crate) use scan::{ScanError, ScannedFile, scan};
+pub(crate) use sealed_file::check_sealed;
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -249,7 +252,8 @@ fn path_of(dir: &Path, sequence: u64) -> PathBuf {
     dir.join(format!("{sequence:020}.{ENTRIES_EXTENSION}"))
 }
 
-const ENTRIES_EXTENSION: &str = "entries";
+/// Extension of the files that hold entries.
+pub(crate) const ENTRIES_EXTENSION: &str = "entries";
 const UNFINISHED_EXTENSION: &str = "tmp";
 /// Room for a durable mark and for a continuation behind every other frame.
 const RESERVED_BYTES: u64 = 2 * FRAME_BYTES_MIN as u64;

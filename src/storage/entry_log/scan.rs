@@ -40,7 +40,7 @@ pub enum EntryLogDamageKind {
 }
 
 /// A file with its bytes, in the order of sequence numbers.
-pub(super) struct ScannedFile {
+pub(crate) struct ScannedFile {
     pub path: PathBuf,
     pub sequence: u64,
     pub bytes: Vec<u8>,
@@ -48,7 +48,7 @@ pub(super) struct ScannedFile {
 
 /// What the files hold.
 #[derive(Debug)]
-pub(super) struct Scan {
+pub(crate) struct Scan {
     /// All entries that were neither cut nor covered by the snapshot.
     pub entries: Vec<Entry>,
     pub last_index: u64,
@@ -64,13 +64,13 @@ pub(super) struct Scan {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ScanError {
+pub(crate) enum ScanError {
     Damaged(EntryLogDamage),
     Newer { path: PathBuf, format: u16 },
 }
 
 /// Reads all files. Entries up to `after` are covered by a snapshot.
-pub(super) fn scan(files: &[ScannedFile], after: u64) -> Result<Scan, ScanError> {
+pub(crate) fn scan(files: &[ScannedFile], after: u64) -> Result<Scan, ScanError> {
     let mut walk = Walk { after, entries: Vec::new(), last_index: 0 };
     let mut heads = Vec::with_capacity(files.len());
     for file in files {

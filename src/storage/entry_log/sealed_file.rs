@@ -60,6 +60,14 @@ impl SnapshotFile {
     }
 }
 
+/// Whether these are the bytes of a whole state or snapshot file.
+pub(crate) fn check_sealed(file: &[u8]) -> Result<(), EnvelopeError> {
+    match envelope::open(STATE, file) {
+        Err(EnvelopeError::Purpose { .. }) => envelope::open(SNAPSHOT, file).map(|_| ()),
+        opened => opened.map(|_| ()),
+    }
+}
+
 /// None when there is no such file.
 async fn load(path: &Path, purpose: Purpose) -> Result<Option<Vec<u8>>, SealedFileError> {
     if !fs::exists(path).await? {

@@ -33,8 +33,6 @@ pub enum IndexDamage {
     OutsideOffsets { entry: usize },
     #[error("entry {entry} names a position behind the log's end")]
     OutsideLog { entry: usize },
-    #[error("the file is larger than an index may be")]
-    TooLarge,
 }
 
 /// Offsets in an index are relative to the segment's base offset and fit 31 bits.

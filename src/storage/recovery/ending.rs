@@ -37,9 +37,9 @@ pub enum Ending {
 
 /// What is seen of the bytes behind the accepted end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Survey {
+pub struct Survey {
     /// Position behind the last byte that is neither zero nor part of a mark.
-    written_to: u64,
+    pub written_to: u64,
     /// The latest start of a commit that a mark tells of.
     newest_start: Option<u64>,
     /// A sector of the bad batch has nothing in it.
@@ -55,7 +55,7 @@ pub async fn judge(
     salt: TrailerSalt,
 ) -> Result<Ending, FsError> {
     let extent = position + batch_bytes.unwrap_or(HEADER_BYTES) as u64;
-    let mut survey = Survey { written_to: position, ..Survey::default() };
+    let mut survey = Survey::at(position);
     let mut block_at = position - position % BLOCK as u64;
     while block_at < scanner.length() {
         let block = scanner.bytes_at(block_at, BLOCK).await?;
@@ -69,7 +69,19 @@ pub async fn judge(
 }
 
 impl Survey {
-    fn look_at(&mut self, block: &[u8], at: u64, position: u64, extent: u64, salt: TrailerSalt) {
+    /// Of what stands behind an end at `position`.
+    pub fn at(position: u64) -> Survey {
+        Survey { written_to: position, ..Survey::default() }
+    }
+
+    pub fn look_at(
+        &mut self,
+        block: &[u8],
+        at: u64,
+        position: u64,
+        extent: u64,
+        salt: TrailerSalt,
+    ) {
         let mark = Trailer::find(salt, block, at);
         if let Some(mark) = mark {
             self.newest_start = self.newest_start.max(Some(mark.start_position));
@@ -96,7 +108,7 @@ impl Survey {
         }
     }
 
-    fn verdict(&self, position: u64, batch_bytes: Option<usize>) -> Ending {
+    pub fn verdict(&self, position: u64, batch_bytes: Option<usize>) -> Ending {
         if self.newest_start.is_some_and(|start| start > position) {
             return Ending::Damaged { reason: "later commits had been acknowledged" };
         }

@@ -15,6 +15,7 @@ mod scanner;
 mod walk;
 
 pub use derived::{Entries, load_index};
+pub use ending::{Ending, Survey};
 pub use inventory::Inventory;
 pub use scanner::Scanner;
 

@@ -8,7 +8,7 @@ mod chain;
 mod trailer;
 
 pub use chain::{Chain, ChainBreak};
-pub use trailer::{TRAILER_BYTES, Trailer, TrailerSalt, blocks_with_trailer};
+pub use trailer::{TRAILER_BYTES, Trailer, TrailerSalt, blocks_with_trailer, ends_like_a_mark};
 
 use std::rc::Rc;
 

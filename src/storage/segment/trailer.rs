@@ -35,6 +35,9 @@ pub struct Trailer {
 pub struct TrailerSalt(u32);
 
 impl TrailerSalt {
+    /// For bytes in which no mark is looked for.
+    pub const NONE: TrailerSalt = TrailerSalt(0);
+
     pub fn new(topic_id: [u8; 16], partition: i32, segment_base: i64) -> TrailerSalt {
         let mut salt = crc32c::crc32c(&topic_id);
         salt = crc32c::crc32c_append(salt, &partition.to_be_bytes());
@@ -45,6 +48,11 @@ impl TrailerSalt {
 /// Length of the blocks that hold `used` bytes and a mark.
 pub fn blocks_with_trailer(used: usize) -> usize {
     (used + TRAILER_BYTES).next_multiple_of(BLOCK)
+}
+
+/// Whether `block` ends with what could be the mark of some segment.
+pub fn ends_like_a_mark(block: &[u8]) -> bool {
+    block.last_chunk::<TRAILER_BYTES>().is_some_and(|mark| mark[..8] == MAGIC)
 }
 
 impl Trailer {
