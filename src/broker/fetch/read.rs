@@ -42,6 +42,8 @@ pub struct PartitionRead {
     pub records: Records,
     pub diverging: Option<EpochEndOffset>,
     pub leader: Option<LeaderHint>,
+    /// False when the partition is not read here at all.
+    pub found: bool,
 }
 
 impl PartitionRead {
@@ -54,6 +56,7 @@ impl PartitionRead {
             records: Records::default(),
             diverging: None,
             leader: None,
+            found: true,
         }
     }
 
@@ -67,7 +70,7 @@ impl ReadPlan {
     pub fn new(slot: &Slot, wanted: &[(PartitionKey, Interest)]) -> ReadPlan {
         let targets = wanted.iter().map(|(key, interest)| Target {
             interest: interest.clone(),
-            partition: find(slot, key),
+            partition: find(slot, key, interest),
         });
         ReadPlan { targets: targets.collect() }
     }
@@ -84,7 +87,11 @@ impl ReadPlan {
     }
 }
 
-fn find(slot: &Slot, key: &PartitionKey) -> Result<Rc<Partition>, PartitionRead> {
+fn find(
+    slot: &Slot,
+    key: &PartitionKey,
+    interest: &Interest,
+) -> Result<Rc<Partition>, PartitionRead> {
     let topic = match &key.topic {
         TopicKey::Name(name) => TopicRef::Name(name),
         TopicKey::Id(id) => TopicRef::Id(*id),
@@ -92,9 +99,22 @@ fn find(slot: &Slot, key: &PartitionKey) -> Result<Rc<Partition>, PartitionRead>
     match slot.find(topic, key.index) {
         Ok((_, partition)) => Ok(partition),
         Err(misrouted) => {
-            let leader = misrouted.leader;
-            Err(PartitionRead { leader, ..PartitionRead::failed(misrouted.error) })
+            let (error, leader) =
+                (since_it_was_named(slot, misrouted.error, interest), misrouted.leader);
+            Err(PartitionRead { leader, found: false, ..PartitionRead::failed(error) })
         }
+    }
+}
+
+/// A session knows a topic by the id it had when it was named: gone since, it is an unknown
+/// partition; made anew under its name, its id is the wrong one.
+fn since_it_was_named(slot: &Slot, error: ErrorCode, interest: &Interest) -> ErrorCode {
+    match &interest.name {
+        Some(name) if error == ErrorCode::UNKNOWN_TOPIC_ID => match slot.image().topic(name) {
+            Some(_) => ErrorCode::INCONSISTENT_TOPIC_ID,
+            None => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        },
+        _ => error,
     }
 }
 

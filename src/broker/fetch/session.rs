@@ -30,6 +30,8 @@ pub struct Interest {
     pub max_bytes: i32,
     pub current_leader_epoch: i32,
     pub last_fetched_epoch: i32,
+    /// Of a topic named by id: its name when the client asked first.
+    pub name: Option<Str>,
 }
 
 /// How a request refers to its session.
@@ -211,7 +213,10 @@ impl Session {
     fn update(&mut self, wanted: Vec<(PartitionKey, Interest)>, forgotten: &[PartitionKey]) {
         for (key, interest) in wanted {
             match self.places.get(&key).and_then(|place| self.entries.get_mut(place)) {
-                Some(entry) => entry.interest = interest,
+                Some(entry) => {
+                    let name = interest.name.clone().or(entry.interest.name.take());
+                    entry.interest = Interest { name, ..interest };
+                }
                 None => self.append(Entry { key, interest, told: None }),
             }
         }

@@ -19,7 +19,13 @@ pub async fn handle(cx: Context, request: DeleteRecordsRequest) -> Outcome {
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for asked in &topic.partitions {
+        for (place, asked) in topic.partitions.iter().enumerate() {
+            let again =
+                |later: &DeleteRecordsPartition| later.partition_index == asked.partition_index;
+            // Named twice, the last mention counts.
+            if topic.partitions[place + 1..].iter().any(again) {
+                continue;
+            }
             let (low_watermark, error_code) = match delete(&cx, &topic.name, asked).await {
                 Ok(start) => (start, ErrorCode::NONE),
                 Err(error) => (-1, error),

@@ -24,7 +24,6 @@ pub async fn handle(cx: Context, request: DescribeClusterRequest) -> Outcome {
         return cx.reply(&DescribeClusterResponse {
             error_code,
             error_message: Some(Str::from_static(message)),
-            endpoint_type: request.endpoint_type,
             ..DescribeClusterResponse::default()
         });
     }

@@ -46,7 +46,7 @@ pub async fn handle(cx: Context, request: DescribeLogDirsRequest) -> Outcome {
     })
 }
 
-fn absolute(path: &std::path::Path) -> String {
+pub(super) fn absolute(path: &std::path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 

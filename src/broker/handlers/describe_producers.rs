@@ -24,7 +24,7 @@ pub async fn handle(cx: Context, request: DescribeProducersRequest) -> Outcome {
             Err(error_code) => PartitionResponse {
                 partition_index: index,
                 error_code,
-                error_message: Some(Str::from_static(error_code.message())),
+                error_message: unknown_topic(&cx, &topic.name),
                 ..PartitionResponse::default()
             },
         });
@@ -33,6 +33,12 @@ pub async fn handle(cx: Context, request: DescribeProducersRequest) -> Outcome {
     });
     let topics = topics.collect();
     cx.reply(&DescribeProducersResponse { topics, ..DescribeProducersResponse::default() })
+}
+
+/// Words for a topic that does not exist; other errors speak for themselves.
+fn unknown_topic(cx: &Context, topic: &str) -> Option<Str> {
+    let known = cx.slot.image().topic(topic).is_some();
+    (!known).then(|| Str::from(format!("topic {topic} does not exist")))
 }
 
 fn find(cx: &Context, topic: &Str, index: i32) -> Result<Vec<ProducerState>, ErrorCode> {

@@ -37,7 +37,6 @@ pub async fn handle(cx: Context, request: DescribeQuorumRequest) -> Outcome {
         }
     }
     cx.reply(&DescribeQuorumResponse {
-        error_message: None,
         topics,
         nodes: nodes(&cx),
         ..DescribeQuorumResponse::default()
@@ -62,7 +61,7 @@ fn describe(cx: &Context, status: &Status) -> PartitionData {
     PartitionData {
         partition_index: 0,
         error_code: ErrorCode::NONE,
-        error_message: None,
+        error_message: Some(Str::EMPTY),
         leader_id: status.leader.map_or(-1, |leader| NodeId::of(host_of(leader), SlotIndex(0)).0),
         leader_epoch: status.term as i32,
         high_watermark: status.committed as i64 + 1,
@@ -76,9 +75,6 @@ fn failed(index: i32, error_code: ErrorCode, message: String) -> PartitionData {
         partition_index: index,
         error_code,
         error_message: Some(Str::from(message)),
-        leader_id: -1,
-        leader_epoch: -1,
-        high_watermark: -1,
         ..PartitionData::default()
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use metadata::topic_name::is_internal;
+use metadata::topic_name::{check_topic_name, is_internal};
 use metadata::{Image, Partition, Topic};
 use protocol::messages::describe_topic_partitions::{
     Cursor, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse,
@@ -54,7 +54,14 @@ fn describe(
     let mut from = first_partition;
     for name in names {
         let Some(topic) = image.topic(&name) else {
-            response.topics.push(failed(name, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+            let error = match check_topic_name(&name) {
+                Ok(()) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                Err(_) => ErrorCode::INVALID_TOPIC_EXCEPTION,
+            };
+            response.topics.push(DescribeTopicPartitionsResponseTopic {
+                topic_authorized_operations: TOPIC_OPERATIONS,
+                ..failed(name, error)
+            });
             continue;
         };
         if left == 0 {

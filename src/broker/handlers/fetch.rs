@@ -28,13 +28,13 @@ pub async fn handle(cx: Context, request: FetchRequest) -> Outcome {
     Outcome::Later(Box::pin(fetch(cx, request)))
 }
 
-/// What makes the whole request wrong. A client that poses as a follower could move a high
-/// watermark (CVE-2018-1288); followers do not come by this port.
+/// What makes the whole request wrong. No partition has a follower, and one that merely says so
+/// must not move a high watermark (CVE-2018-1288).
 fn refusal(cx: &Context, request: &FetchRequest) -> Option<ErrorCode> {
     let replica =
         if cx.version() >= 15 { request.replica_state.replica_id } else { request.replica_id };
     match (replica, request.isolation_level) {
-        (0.., _) => Some(ErrorCode::TOPIC_AUTHORIZATION_FAILED),
+        (0.., _) => Some(ErrorCode::NOT_LEADER_OR_FOLLOWER),
         (_, 0 | 1) => None,
         _ => Some(ErrorCode::INVALID_REQUEST),
     }
@@ -46,7 +46,7 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
     let limits = limits(&cx, &request);
     let wait = Duration::from_millis(request.max_wait_ms.max(0) as u64);
     let min_bytes = request.min_bytes;
-    let (wanted, forgotten) = interests(request, by_id);
+    let (wanted, forgotten) = interests(&cx, request, by_id);
     let begun = {
         let mut sessions = cx.slot.sessions.borrow_mut();
         sessions.begin(time::now(), reference, by_id, wanted, &forgotten)
@@ -56,7 +56,7 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
         Err(refused) => return refuse_session(&cx, refused.0),
     };
     let reads = read_or_wait(&cx, &begun, limits, min_bytes, wait).await;
-    answer(&cx, begun, by_id, reads)
+    answer(&cx, begun, (by_id, limits), reads)
 }
 
 fn limits(cx: &Context, request: &FetchRequest) -> Limits {
@@ -66,11 +66,15 @@ fn limits(cx: &Context, request: &FetchRequest) -> Limits {
 }
 
 fn interests(
+    cx: &Context,
     request: FetchRequest,
     by_id: bool,
 ) -> (Vec<(PartitionKey, Interest)>, Vec<PartitionKey>) {
+    let image = cx.slot.image();
     let mut wanted = Vec::new();
     for topic in request.topics {
+        let name = by_id.then(|| image.topic_by_id(topic.topic_id)).flatten();
+        let name = name.map(|topic| topic.name.clone());
         let key = topic_key(by_id, topic.topic, topic.topic_id);
         wanted.extend(topic.partitions.into_iter().map(|each| {
             let interest = Interest {
@@ -78,6 +82,7 @@ fn interests(
                 max_bytes: each.partition_max_bytes,
                 current_leader_epoch: each.current_leader_epoch,
                 last_fetched_epoch: each.last_fetched_epoch,
+                name: name.clone(),
             };
             (PartitionKey { topic: key.clone(), index: each.partition }, interest)
         }));
@@ -123,7 +128,12 @@ async fn read_or_wait(
     }
 }
 
-fn answer(cx: &Context, begun: Begun, by_id: bool, reads: Vec<PartitionRead>) -> Outcome {
+fn answer(
+    cx: &Context,
+    begun: Begun,
+    (by_id, limits): (bool, Limits),
+    reads: Vec<PartitionRead>,
+) -> Outcome {
     let news: Vec<News> = reads.iter().map(news_of).collect();
     let mut sessions = cx.slot.sessions.borrow_mut();
     let session_id = match begun.kind {
@@ -138,7 +148,12 @@ fn answer(cx: &Context, begun: Begun, by_id: bool, reads: Vec<PartitionRead>) ->
             continue;
         }
         cx.slot.metrics.bytes_fetched.add(read.records.len() as u64);
-        let data = partition_data(cx, key.index, read, &mut response.node_endpoints);
+        let data = partition_data(
+            cx,
+            (key.index, limits.committed_only),
+            read,
+            &mut response.node_endpoints,
+        );
         match response.responses.last_mut() {
             Some(last) if names(last, &key.topic) => last.partitions.push(data),
             _ => response.responses.push(topic_response(key.topic, data)),
@@ -177,17 +192,19 @@ fn topic_response(topic: TopicKey, first: PartitionData) -> FetchableTopicRespon
 
 fn partition_data(
     cx: &Context,
-    index: i32,
+    (index, committed_only): (i32, bool),
     read: PartitionRead,
     endpoints: &mut Vec<NodeEndpoint>,
 ) -> PartitionData {
+    // Null to a reader of everything; no transaction can have been aborted yet.
+    let aborted = (committed_only || !read.found).then(Vec::new);
     let mut data = PartitionData {
         partition_index: index,
         error_code: read.error,
         high_watermark: read.high_watermark,
         last_stable_offset: read.last_stable_offset,
         log_start_offset: read.log_start_offset,
-        aborted_transactions: None,
+        aborted_transactions: aborted,
         records: Some(read.records),
         ..PartitionData::default()
     };

@@ -1,9 +1,11 @@
 //! Behaviour: the offset at a timestamp, or at one of the marks −1 latest, −2 earliest, −3 largest
 //! timestamp (KIP-734), −4 earliest local (KIP-405), −5 last tiered (KIP-1005), −6 earliest pending
-//! upload (KIP-1023). Nothing is tiered here, so −5 is unknown and −4 is the log start.
+//! upload (KIP-1023). Nothing is tiered here, so −5 and −6 are unknown and −4 is the log start.
 //!
 //! Versions: 1–11. 4 checks and returns leader epochs (KIP-320); 7, 8, 9 and 11 bring the marks; a
 //! mark newer than the version is UNSUPPORTED_VERSION for its partition.
+
+use std::collections::BTreeMap;
 
 use protocol::messages::list_offsets::{
     ListOffsetsPartition, ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse,
@@ -29,15 +31,21 @@ pub async fn handle(cx: Context, request: ListOffsetsRequest) -> Outcome {
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in &request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
+        let mut named: BTreeMap<i32, usize> = BTreeMap::new();
         for asked in &topic.partitions {
-            let repeated =
-                |other: &&ListOffsetsPartition| other.partition_index == asked.partition_index;
-            let found = if topic.partitions.iter().filter(repeated).count() > 1 {
-                Err(ErrorCode::INVALID_REQUEST)
-            } else {
-                find(&cx, &topic.name, asked, request.isolation_level).await
-            };
-            partitions.push(answer(asked.partition_index, found));
+            *named.entry(asked.partition_index).or_default() += 1;
+        }
+        for asked in &topic.partitions {
+            let index = asked.partition_index;
+            match named.insert(index, ANSWERED) {
+                Some(1) => {
+                    let found = find(&cx, &topic.name, asked, request.isolation_level).await;
+                    partitions.push(answer(index, found));
+                }
+                Some(ANSWERED) | None => {}
+                // Named several times, it is refused once.
+                Some(_) => partitions.push(answer(index, Err(ErrorCode::INVALID_REQUEST))),
+            }
         }
         topics.push(ListOffsetsTopicResponse { name: topic.name.clone(), partitions });
     }
@@ -69,8 +77,8 @@ async fn at(log: &Log, timestamp: i64) -> Result<Found, ErrorCode> {
     let mark = |offset: i64| Found { offset, timestamp: -1, leader_epoch: epoch_at(offset) };
     match timestamp {
         LATEST => Ok(Found { leader_epoch: log.latest_epoch(), ..mark(log.high_watermark()) }),
-        EARLIEST | EARLIEST_LOCAL | EARLIEST_PENDING_UPLOAD => Ok(mark(log.log_start_offset())),
-        LATEST_TIERED => Ok(NOWHERE),
+        EARLIEST | EARLIEST_LOCAL => Ok(mark(log.log_start_offset())),
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(NOWHERE),
         MAX_TIMESTAMP => looked_up(log.max_timestamp().await),
         0.. => looked_up(log.offset_for_timestamp(timestamp, log.high_watermark()).await),
         _ => Err(ErrorCode::UNSUPPORTED_VERSION),
@@ -120,6 +128,7 @@ fn first_version_of(timestamp: i64) -> i16 {
     }
 }
 
+const ANSWERED: usize = 0;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;

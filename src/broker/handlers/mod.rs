@@ -2,6 +2,7 @@
 //! and translates the outcome into Kafka's error codes; it decides nothing itself.
 
 pub mod alter_configs;
+pub mod alter_replica_log_dirs;
 pub mod api_versions;
 pub mod create_partitions;
 pub mod create_topics;
@@ -23,6 +24,8 @@ pub mod list_partition_reassignments;
 pub mod metadata;
 pub mod offset_for_leader_epoch;
 pub mod produce;
+pub mod unregister_broker;
+pub mod update_features;
 
 use protocol::ApiKey;
 
@@ -40,14 +43,17 @@ pub const SERVED: &[ApiKey] = &[
     ApiKey::OffsetForLeaderEpoch,
     ApiKey::DescribeConfigs,
     ApiKey::AlterConfigs,
+    ApiKey::AlterReplicaLogDirs,
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
     ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,
     ApiKey::ListPartitionReassignments,
     ApiKey::DescribeQuorum,
+    ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
     ApiKey::DescribeProducers,
+    ApiKey::UnregisterBroker,
     ApiKey::ListConfigResources,
     ApiKey::DescribeTopicPartitions,
 ];

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use metadata::topic_name::is_internal;
-use protocol::batch::{self, RejectedBatch, ValidBatch};
+use protocol::batch::{self, BatchHeader, RejectedBatch, Rejection, ValidBatch};
 use protocol::messages::produce::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceData,
     PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceData,
@@ -41,7 +41,9 @@ enum Begun {
 #[derive(Default)]
 struct Refusal {
     error: ErrorCode,
+    /// What was wrong, for the log; and for the client, where Kafka gives it words too.
     message: Option<Str>,
+    told: bool,
     records: Vec<BatchIndexAndErrorMessage>,
     log_start_offset: Option<i64>,
     leader: Option<LeaderHint>,
@@ -58,13 +60,29 @@ pub async fn handle(cx: Context, request: ProduceRequest) -> Outcome {
     let timeout = Duration::from_millis(request.timeout_ms.max(0) as u64);
     let transactional = request.transactional_id.is_some();
     let mut begun = Vec::with_capacity(request.topic_data.len());
-    for topic in request.topic_data {
-        begun.push(begin_topic(&cx, topic, acks, transactional).await);
+    let foreign = !transactional && request.topic_data.iter().any(has_transactional_batch);
+    for topic in request.topic_data.into_iter().filter(|it| !it.partition_data.is_empty()) {
+        let refused = match acks {
+            _ if foreign => Some(ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+            -1..=1 => None,
+            _ => Some(ErrorCode::INVALID_REQUIRED_ACKS),
+        };
+        begun.push(begin_topic(&cx, topic, refused).await);
     }
     if acks == 0 {
         return silent(&begun);
     }
     Outcome::Later(Box::pin(answer(cx, begun, timeout)))
+}
+
+/// A transactional batch belongs to a request that names the transactional id, or the whole
+/// request is refused.
+fn has_transactional_batch(topic: &TopicProduceData) -> bool {
+    let batches = topic.partition_data.iter().filter_map(|data| data.records.as_ref());
+    let headers = batches.filter_map(|records| records.chunks().next());
+    headers
+        .filter_map(|bytes| BatchHeader::parse_prefix(bytes).ok())
+        .any(|it| it.is_transactional())
 }
 
 /// acks=0: no answer; the client learns of an error by losing its connection.
@@ -83,8 +101,7 @@ fn silent(begun: &[BegunTopic]) -> Outcome {
 async fn begin_topic(
     cx: &Context,
     topic: TopicProduceData,
-    acks: i16,
-    transactional: bool,
+    refused: Option<ErrorCode>,
 ) -> BegunTopic {
     let TopicProduceData { name, topic_id, partition_data } = topic;
     let mut partitions: Vec<(i32, Begun)> = Vec::with_capacity(partition_data.len());
@@ -96,9 +113,9 @@ async fn begin_topic(
         }
         let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
         let topic = if by_id { TopicRef::Id(topic_id) } else { TopicRef::Name(&name) };
-        let outcome = match acks {
-            -1..=1 => begin(cx, topic, data, transactional).await,
-            _ => Err(Refusal::of(ErrorCode::INVALID_REQUIRED_ACKS)),
+        let outcome = match refused {
+            None => begin(cx, topic, data).await,
+            Some(error) => Err(Refusal::of(error)),
         };
         partitions.push((index, outcome.unwrap_or_else(Begun::Refused)));
     }
@@ -109,7 +126,6 @@ async fn begin(
     cx: &Context,
     topic: TopicRef<'_>,
     data: &PartitionProduceData,
-    transactional: bool,
 ) -> Result<Begun, Refusal> {
     let (topic, partition) = cx.slot.find(topic, data.index)?;
     if is_internal(&topic.name) {
@@ -120,7 +136,7 @@ async fn begin(
     let batch = validate(cx, &topic, raw).await;
     let batch = batch.map_err(|rejected| refuse_batch(rejected, &partition))?;
     if batch.header().is_transactional() {
-        return Err(refuse_transactional(cx.version(), transactional));
+        return Err(refuse_transactional(cx.version()));
     }
     let records = batch.record_count();
     let bytes = batch.size_in_bytes();
@@ -158,11 +174,17 @@ fn refuse_batch(rejected: RejectedBatch, partition: &Partition) -> Refusal {
         if rejected.error.tells_log_start_offset() { partition.log_start_offset() } else { None };
     Refusal {
         error: ErrorCode(rejected.error.code()),
+        told: !rejected.record_faults.is_empty() || is_unreadable(&rejected.error),
         message: Some(Str::from(rejected.error.to_string())),
         records: records.collect(),
         log_start_offset,
         leader: None,
     }
+}
+
+/// Bytes that cannot even be walked get words, as in Kafka.
+fn is_unreadable(error: &Rejection) -> bool {
+    matches!(error, Rejection::BatchLength(..OLD_BATCH_LENGTH_MIN))
 }
 
 fn refuse_unavailable(why: &Unavailable) -> Refusal {
@@ -191,18 +213,16 @@ fn refuse_append(why: &AppendError, partition: &Partition) -> Refusal {
         | AppendError::Checksum { .. } => ErrorCode::KAFKA_STORAGE_ERROR,
     };
     let log_start_offset = match error {
-        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER => partition.log_start_offset(),
+        ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER | ErrorCode::INVALID_PRODUCER_EPOCH => {
+            partition.log_start_offset()
+        }
         _ => None,
     };
     Refusal { log_start_offset, ..Refusal::with(error, why.to_string()) }
 }
 
 /// Transactions come later: no batch can belong to one yet, and the client is told so.
-fn refuse_transactional(version: i16, named: bool) -> Refusal {
-    if !named {
-        let message = "a transactional batch needs a transactional id in its request".to_owned();
-        return Refusal::with(ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message);
-    }
+fn refuse_transactional(version: i16) -> Refusal {
     let error = match version {
         ..FIRST_VERSION_WITH_ABORTABLE => ErrorCode::INVALID_TXN_STATE,
         _ => ErrorCode::TRANSACTION_ABORTABLE,
@@ -280,7 +300,7 @@ fn refused(
         base_offset: -1,
         log_start_offset: refusal.log_start_offset.unwrap_or(-1),
         record_errors: refusal.records,
-        error_message: refusal.message,
+        error_message: refusal.message.filter(|_| refusal.told),
         ..PartitionProduceResponse::default()
     };
     if let Some(leader) = refusal.leader.filter(|_| cx.version() >= FIRST_VERSION_WITH_LEADERS) {
@@ -297,6 +317,8 @@ fn refused(
     out
 }
 
+/// The smallest length of a batch in any format.
+const OLD_BATCH_LENGTH_MIN: i32 = 14;
 const FIRST_VERSION_WITH_LEADERS: i16 = 10;
 const FIRST_VERSION_WITH_ABORTABLE: i16 = 11;
 const FIRST_VERSION_WITH_IDS: i16 = 13;

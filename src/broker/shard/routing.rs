@@ -60,7 +60,7 @@ impl Slot {
     pub fn check_epoch(partition: &Partition, epoch: i32) -> Result<(), ErrorCode> {
         let current = partition.leader_epoch();
         match epoch {
-            NO_EPOCH => Ok(()),
+            ..=NO_EPOCH => Ok(()),
             older if older < current => Err(ErrorCode::FENCED_LEADER_EPOCH),
             newer if newer > current => Err(ErrorCode::UNKNOWN_LEADER_EPOCH),
             _ => Ok(()),

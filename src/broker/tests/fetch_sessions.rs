@@ -20,6 +20,7 @@ fn wanted(indexes: &[i32]) -> Vec<(PartitionKey, Interest)> {
         max_bytes: 100,
         current_leader_epoch: -1,
         last_fetched_epoch: -1,
+        name: None,
     };
     indexes.iter().map(|&index| (key(index), interest.clone())).collect()
 }

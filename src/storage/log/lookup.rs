@@ -60,7 +60,7 @@ impl Log {
             }
         }
         let Some(entry) = newest else { return Ok(None) };
-        let from = entry.last_offset.max(self.log_start_offset());
+        let from = self.first_offset_of_batch(entry.last_offset).await?;
         let matches = |found: i64| found == entry.timestamp;
         let found = log.find_record(from, entry.last_offset + 1, matches).await?;
         Ok(found.or_else(|| {
@@ -68,6 +68,18 @@ impl Log {
             let (timestamp, offset) = (entry.timestamp, entry.last_offset);
             Some(TimestampOffset { timestamp, offset, leader_epoch })
         }))
+    }
+}
+
+impl Log {
+    /// First served offset of the batch that ends at `last_offset`.
+    async fn first_offset_of_batch(&self, last_offset: i64) -> Result<i64, ReadError> {
+        let log_start = self.log_start_offset();
+        if last_offset < log_start {
+            return Ok(log_start);
+        }
+        let batch = self.read(last_offset, 0, last_offset + 1, true).await?;
+        Ok(batch.base_offset.max(log_start))
     }
 }
 
