@@ -101,7 +101,11 @@ fn find(
         Err(misrouted) => {
             let (error, leader) =
                 (since_it_was_named(slot, misrouted.error, interest), misrouted.leader);
-            Err(PartitionRead { leader, found: false, ..PartitionRead::failed(error) })
+            let found = !matches!(
+                error,
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID
+            );
+            Err(PartitionRead { leader, found, ..PartitionRead::failed(error) })
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn update_features(
 }
 
 fn refused(message: String) -> UpdateFeaturesResponse {
-    let refusal = Refusal::new(ErrorCode::FEATURE_UPDATE_FAILED, message);
+    let refusal = Refusal::new(ErrorCode::INVALID_UPDATE_VERSION, message);
     let (error_code, error_message) = (refusal.code, refusal.text());
     UpdateFeaturesResponse { error_code, error_message, ..Default::default() }
 }

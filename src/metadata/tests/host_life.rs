@@ -168,7 +168,7 @@ fn feature_updates_are_checked() {
         let decision = update(feature, level, kind);
         assert_eq!(
             decision.response.error_code,
-            ErrorCode::FEATURE_UPDATE_FAILED,
+            ErrorCode::INVALID_UPDATE_VERSION,
             "{feature} {level} {kind}"
         );
         assert!(decision.response.error_message.is_some());
