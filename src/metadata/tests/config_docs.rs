@@ -16,8 +16,8 @@ Written from the tables in `src/metadata/configs` by their tests; to write it ag
 - **refused**: only the default is accepted, for the reason given.
 
 Values that need what is not served are refused as well: `compact` in a cleanup policy.
-One default differs from Kafka's: `flush.messages` (`log.flush.interval.messages`) is 1, so that every
-acknowledged write is on stable storage.
+One default differs from Kafka's: `flush.messages` (`log.flush.interval.messages`) is 1, so that
+every acknowledged write is on stable storage.
 ";
 
 fn table(out: &mut String, title: &str, keys: impl Iterator<Item = &'static ConfigKey>) {
