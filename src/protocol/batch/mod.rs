@@ -8,7 +8,7 @@
 //!     16     1  magic = 2                 no
 //!     17     4  CRC-32C                   -    of everything from byte 21 to the end
 //!     21     2  attributes                yes  bits 0-2 codec, 3 LogAppendTime, 4 transactional,
-//!                                              5 control, 6 delete horizon; others kept as they are
+//!                                              5 control, 6 delete horizon; others are kept
 //!     23     4  last offset delta         yes
 //!     27     8  base timestamp            yes
 //!     35     8  max timestamp             yes

@@ -3,10 +3,10 @@
 //! | refusal | code | log start offset in the answer |
 //! |---|---|---|
 //! | no batch, two batches, format 0 or 1 | 87 INVALID_RECORD | -1 |
-//! | broken sizes, unknown format, wrong checksum, broken compressed data | 2 CORRUPT_MESSAGE | -1 |
+//! | broken sizes or compressed data, unknown format, wrong CRC | 2 CORRUPT_MESSAGE | -1 |
 //! | zstd below Produce v7 | 76 UNSUPPORTED_COMPRESSION_TYPE | -1 |
 //! | unknown codec | 76 UNSUPPORTED_COMPRESSION_TYPE | the real one |
-//! | larger than max.message.bytes, also decompressed beyond its bound | 10 MESSAGE_TOO_LARGE | -1 |
+//! | larger than max.message.bytes, or than its bound unpacked | 10 MESSAGE_TOO_LARGE | -1 |
 //! | larger than segment.bytes | 18 RECORD_LIST_TOO_LARGE | -1 |
 //! | offsets, counts, flags, sequence, record structure, keys | 87 INVALID_RECORD | the real one |
 //! | timestamps | 32 INVALID_TIMESTAMP | the real one |

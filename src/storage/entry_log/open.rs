@@ -73,6 +73,7 @@ impl EntryLog {
             fs::sync_dir(dir).await?;
             found = scan(&files, after)?;
         }
+        make_durable(dir, &files).await?;
         let Some(newest) = files.pop().map(|file| file.path) else {
             return Err(EntryLogOpenError::Missing { dir: dir.to_owned() });
         };
@@ -123,6 +124,17 @@ async fn remove_unfinished(dir: &Path) -> Result<(), FsError> {
         }
     }
     Ok(())
+}
+
+/// A killed process leaves in the page cache what it had not yet made durable: it reads like the
+/// rest and would be lost with the power. Only the last two files can have such bytes.
+async fn make_durable(dir: &Path, files: &[ScannedFile]) -> Result<(), FsError> {
+    for file in files.iter().rev().take(2) {
+        let file = File::open(&file.path, Mode::BufferedSync).await?;
+        file.sync().await?;
+        file.close().await?;
+    }
+    fs::sync_dir(dir).await
 }
 
 /// Overwrites with zeros what stands behind the accepted end.

@@ -1,0 +1,1 @@
+"""What the suites that drive a real broker share: a wire client, a broker process, a report. Standard library only."""
