@@ -194,7 +194,7 @@ pub fn validate_within(
 pub fn estimated_micros(raw: &[u8], rules: &ProduceRules) -> u64 {
     let Ok(header) = BatchHeader::parse_prefix(raw) else { return 1 };
     let Ok(source) = header.compression() else { return 1 };
-    // Nanoseconds for 1,000 bytes, and how much larger records usually are when decompressed.
+    // Picoseconds for a byte, and how much larger records usually are when decompressed.
     let (decompress_cost, growth) = match source {
         Codec::None => (0, 1),
         Codec::Snappy => (1_000, 3),
@@ -206,14 +206,22 @@ pub fn estimated_micros(raw: &[u8], rules: &ProduceRules) -> u64 {
         None | Some(Compression::None) => 0,
         Some(Compression::Snappy) => 4_000,
         Some(Compression::Lz4 { level: Compression::LZ4_LEVEL_DEFAULT }) => 3_000,
-        Some(Compression::Lz4 { level }) => 20_000 * level.clamp(1, 12) as u64,
+        Some(Compression::Lz4 { level }) => 4_000 + 2_000 * level.clamp(1, 17).pow(2) as u64,
         Some(Compression::Gzip { level: -1 }) => 40_000,
         Some(Compression::Gzip { level }) => 8_000 * level.clamp(1, 9) as u64,
-        Some(Compression::Zstd { level }) => 4_000 << (level.clamp(1, 22) as u64 / 3),
+        Some(Compression::Zstd { level }) => match level {
+            ..=3 => 4_000,
+            4..=9 => 12_000,
+            10..=12 => 50_000,
+            13..=16 => 500_000,
+            _ => 2_000_000,
+        },
     };
     let wire_bytes = raw.len() as u64;
-    let nanos = wire_bytes * 200 + wire_bytes * growth * (decompress_cost + compress_cost);
-    1 + nanos / 1_000_000
+    let bytes = wire_bytes * growth;
+    let records = u64::try_from(header.count).unwrap_or(0).min(bytes / RECORD_BYTES_MIN);
+    let picos = wire_bytes * 200 + bytes * (decompress_cost + compress_cost) + records * 40_000;
+    1 + picos / 1_000_000
 }
 
 /// Everything that is decided without looking at a record.
@@ -452,7 +460,7 @@ impl<'a> Survey<'a> {
             header.attributes &= !LOG_APPEND_TIME_BIT;
         }
         if header != *self.header {
-            header.crc = crc_after_change(self.header, &header);
+            header.crc = crc_after_change(self.header, &header, &batch[HEADER_BYTES..]);
         }
         ValidBatch {
             header,
@@ -484,5 +492,7 @@ fn check_result(valid: ValidBatch, rules: &ProduceRules) -> Result<ValidBatch, R
 const OLD_BATCH_LENGTH_MIN: i32 = 14;
 /// The byte of the attributes that names the codec.
 const ATTRIBUTES_LOW_AT: usize = super::header::ATTRIBUTES_AT + 1;
+/// Length, attributes, two deltas, two nulls and no headers.
+const RECORD_BYTES_MIN: u64 = 7;
 /// First produce version that may carry zstd.
 const ZSTD_API_VERSION: i16 = 7;

@@ -34,7 +34,7 @@ fn levels() -> Vec<Compression> {
 
 #[test]
 fn every_level_of_every_codec_is_read_back() {
-    for bytes in [0, 1, 12, 13, 32 << 10, (64 << 10) + 1] {
+    for bytes in [0, 1, 12, 13, (64 << 10) + 1] {
         let payload = text(bytes);
         for compression in levels() {
             let packed = compress(compression, &payload);

@@ -34,7 +34,9 @@ fn decode<M: Message>(body: Bytes, version: i16) -> Result<Decoded, DecodeError>
     let message = M::decode(&mut decoder, version)?;
     let encoded = encode(&message, version);
     let again = M::decode(&mut Decoder::new(encoded.clone()), version);
-    assert!(again.as_ref() == Ok(&message), "{message:?} came back as {again:?}");
+    // A NaN is not equal to itself, but it is shown alike.
+    let same = again.as_ref() == Ok(&message) || format!("{again:?}") == format!("Ok({message:?})");
+    assert!(same, "{message:?} came back as {again:?}");
     Ok(Decoded { shown: format!("{message:?}"), encoded, remaining: decoder.remaining() })
 }
 
