@@ -1,6 +1,8 @@
 //! The offline tools on logs that a broker wrote: every flipped byte is named, a repaired log
 //! opens again, and what is lost is said.
 
+#![expect(clippy::unwrap_used, reason = "a scenario ends where its world does not work")]
+
 mod harness;
 
 use std::collections::BTreeSet;
