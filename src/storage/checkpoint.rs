@@ -93,6 +93,17 @@ pub struct SlotWrite {
     pub block: Block,
 }
 
+/// What a checkpoint file says.
+#[derive(Clone, Copy, Debug)]
+pub struct Newest {
+    /// Sequence number of the write.
+    pub sequence: u64,
+    pub checkpoint: Checkpoint,
+    /// False when the other slot is damaged: it may have held a newer state, in which the log was
+    /// not closed or ended elsewhere. Then only what is written to both slots can be believed.
+    pub is_certain: bool,
+}
+
 impl Checkpoint {
     /// The write that makes this the newest state; `sequence` is one more than the last one's.
     pub fn slot_write(&self, sequence: u64) -> SlotWrite {
@@ -102,20 +113,29 @@ impl Checkpoint {
         SlotWrite { position, block: slot.freeze() }
     }
 
-    /// The newest whole state of a file, and the sequence number of its write.
-    pub fn newest(file: &[u8]) -> Result<(u64, Checkpoint), CheckpointError> {
-        let slots = file.chunks(SLOT_BYTES).take(2);
-        let mut newest: Option<(u64, Checkpoint)> = None;
-        let mut refused = CheckpointError::Damaged;
-        for slot in slots {
+    /// The newest whole state of a file.
+    pub fn newest(file: &[u8]) -> Result<Newest, CheckpointError> {
+        let mut newest: Option<Newest> = None;
+        let (mut whole, mut unwritten) = (0, 0);
+        for slot in file.chunks(SLOT_BYTES).take(2) {
             match Checkpoint::decode(slot) {
-                Ok(read) if newest.is_none_or(|known| known.0 < read.0) => newest = Some(read),
-                Ok(_) => {}
-                Err(error @ CheckpointError::Format { .. }) => refused = error,
+                Ok((sequence, checkpoint)) => {
+                    whole += 1;
+                    if newest.is_none_or(|known| known.sequence < sequence) {
+                        newest = Some(Newest { sequence, checkpoint, is_certain: false });
+                    }
+                }
+                Err(error @ CheckpointError::Format { .. }) => return Err(error),
+                Err(CheckpointError::Damaged) if slot.iter().all(|byte| *byte == 0) => {
+                    unwritten += 1;
+                }
                 Err(CheckpointError::Damaged) => {}
             }
         }
-        newest.ok_or(refused)
+        let mut newest = newest.ok_or(CheckpointError::Damaged)?;
+        // The other slot stays unwritten up to the second write.
+        newest.is_certain = whole == 2 || (unwritten == 1 && newest.sequence == 1);
+        Ok(newest)
     }
 
     /// The bytes at the start of a slot.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::background;
-use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, RecoveryPoint};
+use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
 use crate::directory::{DELETED_SUFFIX, IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
 use crate::errors::OpenError;
@@ -23,6 +23,8 @@ pub struct Inventory {
     pub checkpoint_sequence: u64,
     /// The checkpoint could not be read and says only what the segments' names say.
     pub checkpoint_lost: bool,
+    /// The checkpoint may be older than the log: nothing but its log start can be relied on.
+    pub checkpoint_doubtful: bool,
     leftovers: Vec<String>,
 }
 
@@ -62,8 +64,22 @@ impl Inventory {
         check_identity(dir, identity, has_identity).await?;
         let read = read_checkpoint(dir, identity, has_checkpoint).await?;
         let checkpoint_lost = read.is_none();
-        let (checkpoint_sequence, checkpoint) =
-            read.unwrap_or_else(|| (0, guessed_checkpoint(identity, &segments)));
+        let checkpoint_doubtful = read.is_some_and(|read| !read.is_certain);
+        let guessed = guessed_checkpoint(identity, &segments);
+        let (checkpoint_sequence, checkpoint) = match read {
+            None => (0, guessed),
+            Some(Newest { sequence, checkpoint, is_certain: true }) => (sequence, checkpoint),
+            Some(Newest { sequence, checkpoint, is_certain: false }) => {
+                // The log start is in both slots, and where an empty log goes on.
+                let recovery_point = match segments.is_empty() {
+                    true => RecoveryPoint::at_start(checkpoint.log_start_offset),
+                    false => guessed.recovery_point,
+                };
+                let doubtful =
+                    Checkpoint { clean: false, recovery_point, producers_offset: -1, ..checkpoint };
+                (sequence, doubtful)
+            }
+        };
         Ok(Inventory {
             dir: dir.to_path_buf(),
             segments,
@@ -72,8 +88,14 @@ impl Inventory {
             checkpoint,
             checkpoint_sequence,
             checkpoint_lost,
+            checkpoint_doubtful,
             leftovers,
         })
+    }
+
+    /// Every segment has to be read, from its first byte.
+    pub fn must_read_everything(&self) -> bool {
+        self.checkpoint_lost || self.checkpoint_doubtful
     }
 
     /// Removes, in the background, what an earlier deletion or write left behind.
@@ -112,22 +134,23 @@ async fn read_checkpoint(
     dir: &Path,
     identity: Identity,
     exists: bool,
-) -> Result<Option<(u64, Checkpoint)>, OpenError> {
+) -> Result<Option<Newest>, OpenError> {
     if !exists {
         return Ok(None);
     }
     let path = dir.join(CHECKPOINT_FILE_NAME);
     let file = runtime::fs::read(&path).await?;
     match Checkpoint::newest(&file) {
-        Ok((sequence, checkpoint)) => {
-            if checkpoint.topic_id != identity.topic_id.0 {
+        Ok(newest) => {
+            let found = newest.checkpoint.topic_id;
+            if found != identity.topic_id.0 {
                 return Err(OpenError::Foreign {
                     path,
                     expected: identity.topic_id,
-                    found: protocol::Uuid(checkpoint.topic_id),
+                    found: protocol::Uuid(found),
                 });
             }
-            Ok(Some((sequence, checkpoint)))
+            Ok(Some(newest))
         }
         Err(CheckpointError::Damaged) => Ok(None),
         Err(error) => Err(OpenError::Checkpoint { path, error }),

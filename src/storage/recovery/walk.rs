@@ -128,10 +128,11 @@ impl<'a> Walk<'a> {
         if producers.is_none() {
             self.report.rebuilt.push("producers");
         }
-        if inventory.checkpoint_lost {
+        if inventory.must_read_everything() {
             self.report.rebuilt.push("checkpoint");
         }
-        let (Some(epochs), Some(producers), false) = (epochs, producers, inventory.checkpoint_lost)
+        let (Some(epochs), Some(producers), false) =
+            (epochs, producers, inventory.must_read_everything())
         else {
             let first = inventory.segments.first_key_value().map(|(base, _)| *base);
             let segment = first.unwrap_or(point.segment_base);
