@@ -12,6 +12,7 @@ use std::thread::ThreadId;
 use bytes::Bytes;
 
 use crate::back::memory::{Memory, zeroed};
+use crate::budget::Lease;
 
 /// Start and length of memory for direct I/O are multiples of this.
 pub const ALIGNMENT: usize = 4096;
@@ -69,16 +70,25 @@ pub struct Block {
     memory: Option<Rc<Memory>>,
     start: usize,
     len: usize,
+    lease: Option<Rc<Lease>>,
 }
 
 impl Block {
     pub fn empty() -> Self {
-        Block { memory: None, start: 0, len: 0 }
+        Block { memory: None, start: 0, len: 0, lease: None }
     }
 
     pub(crate) fn from_memory(memory: Memory) -> Self {
         let len = memory.as_ref().len();
-        Block { memory: Some(Rc::new(memory)), start: 0, len }
+        Block { memory: Some(Rc::new(memory)), start: 0, len, lease: None }
+    }
+
+    /// The same block, which keeps `lease` for as long as any clone, slice or bytes of it live:
+    /// what a budget was asked for is given back when the memory really is free.
+    pub fn holding(mut self, lease: Lease) -> Block {
+        assert!(self.lease.is_none(), "a block is paid for once");
+        self.lease = Some(Rc::new(lease));
+        self
     }
 
     /// The memory itself, when this block is all of it.
@@ -95,6 +105,7 @@ impl Block {
             memory: self.memory.clone(),
             start: self.start + range.start,
             len: range.end - range.start,
+            lease: self.lease.clone(),
         }
     }
 
