@@ -4,9 +4,9 @@
 //! learns that it exists; a deleted one leaves its place by one rename, and what is left of it
 //! goes in the background, after a crash as well.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use protocol::Uuid;
@@ -19,7 +19,7 @@ use crate::directory::{
     DELETED_DIR_NAME, IDENTITY_FILE_NAME, Identity, deleted_dir, log_dir_name, parse_log_dir_name,
 };
 use crate::errors::{CreateError, OpenError};
-use crate::log::Log;
+use crate::log::{Log, LogInner};
 use crate::memory::Memory;
 use crate::open_files::OpenFiles;
 use crate::options::{LogOptions, StorageConfig};
@@ -40,6 +40,9 @@ struct Parts {
     stats: StorageStats,
     next_log: Cell<u64>,
     clock: Cell<ClockCheck>,
+    /// Logs that were written to since their recovery point moved.
+    unsettled: RefCell<Vec<Weak<LogInner>>>,
+    settling: Cell<bool>,
 }
 
 /// Compares the wall clock with the monotonic one, from one retention pass to the next.
@@ -54,8 +57,17 @@ impl Storage {
         let memory =
             Memory::new(config.budget.clone(), config.cache_bytes_max, config.index_bytes_max);
         let open_files = OpenFiles::new(config.open_files_max);
-        let (stats, next_log, clock) = (StorageStats::default(), Cell::new(0), Cell::default());
-        Storage { parts: Rc::new(Parts { config, memory, open_files, stats, next_log, clock }) }
+        let parts = Parts {
+            config,
+            memory,
+            open_files,
+            stats: StorageStats::default(),
+            next_log: Cell::new(0),
+            clock: Cell::default(),
+            unsettled: RefCell::default(),
+            settling: Cell::new(false),
+        };
+        Storage { parts: Rc::new(parts) }
     }
 
     /// Makes a new, empty log whose first offset is 0.
@@ -294,6 +306,34 @@ impl Storage {
         jumped
     }
 
+    /// The log was written to: once it is quiet, its recovery point moves to its end, so that a
+    /// start after a crash reads only what was written last.
+    pub(crate) fn note_written(&self, log: &Rc<LogInner>) {
+        self.parts.unsettled.borrow_mut().push(Rc::downgrade(log));
+        if !self.parts.settling.replace(true) {
+            let storage = self.clone();
+            background::start(async move { storage.settle_quiet_logs().await });
+        }
+    }
+
+    /// Runs as long as there are logs to settle.
+    async fn settle_quiet_logs(self) {
+        loop {
+            runtime::time::sleep(SETTLE_AFTER).await;
+            let logs = std::mem::take(&mut *self.parts.unsettled.borrow_mut());
+            for weak in logs {
+                let Some(log) = weak.upgrade() else { continue };
+                if log.maybe_settle(SETTLE_AFTER).await {
+                    self.parts.unsettled.borrow_mut().push(weak);
+                }
+            }
+            if self.parts.unsettled.borrow().is_empty() {
+                self.parts.settling.set(false);
+                return;
+            }
+        }
+    }
+
     pub(crate) fn next_log_number(&self) -> u64 {
         let number = self.parts.next_log.get();
         self.parts.next_log.set(number + 1);
@@ -305,6 +345,8 @@ async fn remove_leftover(dir: &Path) -> Result<(), CreateError> {
     runtime::fs::remove_dir_all(dir).await.map_err(CreateError::Io)
 }
 
+/// A log without appends for this long is quiet.
+const SETTLE_AFTER: Duration = Duration::from_secs(5);
 const CLOCK_JUMP_MS: i64 = 600_000;
 const CLOCK_DISTRUST: Duration = Duration::from_secs(300);
 const FIRST_SEQUENCE: u64 = 1;

@@ -26,7 +26,6 @@ pub struct Window {
     start: u64,
     /// Position up to which its bytes are batches.
     valid_to: u64,
-    lease: Lease,
 }
 
 #[derive(Default)]
@@ -50,6 +49,9 @@ enum Place {
 /// A read that is under way.
 pub struct Reading {
     valid_to: u64,
+    /// Whether the memory for it has been leased: only then may someone wait for it who holds
+    /// leases himself.
+    leased: Cell<bool>,
     done: Event,
     result: RefCell<Option<Result<Rc<Window>, Rc<FsError>>>>,
 }
@@ -101,12 +103,20 @@ impl Reading {
         }
     }
 
+    pub fn on_leased(&self) {
+        self.leased.set(true);
+    }
+
+    pub fn is_leased(&self) -> bool {
+        self.leased.get()
+    }
+
     /// Reads the window from `file`; `lease` pays for it.
     pub async fn read(&self, file: &File, number: u64, lease: Lease) -> Result<Window, FsError> {
         let start = number * WINDOW_BYTES as u64;
-        let block = file.read_at(start, WINDOW_BYTES).await?;
+        let block = file.read_at(start, WINDOW_BYTES).await?.holding(lease);
         let bytes = OnceCell::new();
-        Ok(Window { block, bytes, start, valid_to: self.valid_to, lease })
+        Ok(Window { block, bytes, start, valid_to: self.valid_to })
     }
 }
 
@@ -138,8 +148,8 @@ impl Windows {
             _ => {}
         }
         self.remove(state, key);
-        let (done, result) = (Event::new(), RefCell::new(None));
-        let reading = Rc::new(Reading { valid_to, done, result });
+        let (done, result, leased) = (Event::new(), RefCell::new(None), Cell::new(false));
+        let reading = Rc::new(Reading { valid_to, leased, done, result });
         state.windows.insert(key, Place::Reading(Rc::clone(&reading)));
         Found::Missing(reading)
     }
@@ -156,7 +166,7 @@ impl Windows {
         }
         if let (true, Ok(window)) = (wanted, &result) {
             let window = Rc::clone(window);
-            self.bytes.set(self.bytes.get() + window.lease.bytes());
+            self.bytes.set(self.bytes.get() + WINDOW_BYTES);
             state.windows.insert(key, Place::Ready { window, used_at });
             state.by_use.insert(used_at, key);
         }
@@ -209,9 +219,9 @@ impl Windows {
     fn remove(&self, state: &mut State, key: WindowKey) -> usize {
         let Some(Place::Ready { window, used_at }) = state.windows.remove(&key) else { return 0 };
         state.by_use.remove(&used_at);
-        let bytes = window.lease.bytes();
-        self.bytes.set(self.bytes.get() - bytes);
-        bytes
+        drop(window);
+        self.bytes.set(self.bytes.get() - WINDOW_BYTES);
+        WINDOW_BYTES
     }
 }
 

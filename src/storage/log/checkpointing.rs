@@ -6,8 +6,10 @@
 //! could take back, and the derived files that it names are at least as new as it is.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use runtime::file::{AlignedBuf, File, FsError, Mode};
+use runtime::time::Instant;
 
 use super::{LogInner, State};
 use crate::background;
@@ -52,9 +54,12 @@ impl LogInner {
         let _saving = self.save_turn.take().await;
         let capture = {
             let state = &mut *self.state.borrow_mut();
-            if !clean && state.service.is_err() {
+            // A segment that is being finished moves the recovery point when it is.
+            let unfinished = state.sealed.iter().any(|segment| !segment.finished);
+            if !clean && (state.service.is_err() || unfinished) {
                 return;
             }
+            assert!(!unfinished, "a log is closed with all its segments finished");
             self.capture(state)
         };
         if self.wait_until_written_to(capture.point.offset).await.is_err() && !clean {
@@ -85,6 +90,23 @@ impl LogInner {
         })
         .await;
         self.remove_old_snapshots(capture.point.offset).await;
+    }
+
+    /// Moves the recovery point of a log to which nothing was appended for a while. False when
+    /// there is nothing (more) to be done for it.
+    pub async fn maybe_settle(self: &Rc<Self>, idle: Duration) -> bool {
+        {
+            let state = self.state.borrow();
+            if state.unchecked_bytes == 0 || state.service.is_err() {
+                return false;
+            }
+            let since = |last: Instant| runtime::time::now().since(last);
+            if state.last_append.is_some_and(|last| since(last) < idle) {
+                return true;
+            }
+        }
+        self.advance_recovery_point(false).await;
+        false
     }
 
     fn capture(&self, state: &mut State) -> Capture {

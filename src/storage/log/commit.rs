@@ -82,6 +82,9 @@ impl LogInner {
             state.tail.on_written();
             assert!(state.committed <= chunk.base_offset && chunk.end_offset <= state.end);
             state.committed = chunk.end_offset;
+            if state.unchecked_bytes == 0 {
+                self.storage.note_written(self);
+            }
             state.unchecked_bytes += chunk.to - chunk.from;
             if strict {
                 state.durable = chunk.end_offset;

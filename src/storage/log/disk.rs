@@ -13,6 +13,7 @@ use runtime::local::Lease;
 use super::LogInner;
 use crate::background;
 use crate::errors::ReadError;
+use crate::segment::BLOCK;
 use crate::windows::{Found, Reading, WINDOW_BYTES, Window, WindowKey};
 
 /// Reads batches of `segment` before position `limit`.
@@ -21,6 +22,32 @@ pub struct DiskReader {
     segment: i64,
     limit: u64,
     current: Option<Rc<Window>>,
+    /// Windows of this reader are part of an answer: it must not wait for memory any more, which
+    /// others may hold in the same way.
+    holds: bool,
+}
+
+/// Why a reader gives nothing.
+pub enum DiskError {
+    Read(ReadError),
+    /// Memory is short, and the reader holds some.
+    Short,
+}
+
+impl DiskError {
+    /// For those who never hold a window, whom memory may keep waiting.
+    pub fn into_read(self) -> ReadError {
+        match self {
+            DiskError::Read(error) => error,
+            DiskError::Short => unreachable!("only a reader that holds windows runs short"),
+        }
+    }
+}
+
+impl From<ReadError> for DiskError {
+    fn from(error: ReadError) -> DiskError {
+        DiskError::Read(error)
+    }
 }
 
 /// A run of bytes in one window.
@@ -51,7 +78,7 @@ impl Pieces {
 
 impl DiskReader {
     pub fn new(log: &Rc<LogInner>, segment: i64, limit: u64) -> DiskReader {
-        DiskReader { log: Rc::clone(log), segment, limit, current: None }
+        DiskReader { log: Rc::clone(log), segment, limit, current: None, holds: false }
     }
 
     /// Asks for the windows of `from..to` without waiting for them, as far as memory is free.
@@ -75,9 +102,9 @@ impl DiskReader {
     }
 
     /// The header at `position`.
-    pub async fn header(&mut self, position: u64) -> Result<BatchHeader, ReadError> {
+    pub async fn header(&mut self, position: u64) -> Result<BatchHeader, DiskError> {
         if position + HEADER_BYTES as u64 > self.limit {
-            return Err(self.corrupt(position, "the segment ends inside a header"));
+            return Err(self.corrupt(position, "the segment ends inside a header").into());
         }
         let window = self.window(position, position + 1).await?;
         let first_end = window.end().min(position + HEADER_BYTES as u64);
@@ -92,7 +119,9 @@ impl DiskReader {
         let header = BatchHeader::parse_prefix(&head)
             .map_err(|error| self.corrupt(position, &error.to_string()))?;
         if position + header.size_in_bytes() as u64 > self.limit {
-            return Err(self.corrupt(position, "the batch goes on behind the segment's end"));
+            return Err(self
+                .corrupt(position, "the batch goes on behind the segment's end")
+                .into());
         }
         Ok(header)
     }
@@ -103,7 +132,7 @@ impl DiskReader {
         position: u64,
         header: &BatchHeader,
         pieces: &mut Pieces,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), DiskError> {
         let end = position + header.size_in_bytes() as u64;
         let checked_from = position + CHECKED_AT;
         let mut found = Vec::with_capacity(2);
@@ -113,16 +142,17 @@ impl DiskReader {
             let window = self.window(at, at + 1).await?;
             let to = window.end().min(end);
             if to <= at {
-                return Err(self.corrupt(at, "the file is shorter than the log"));
+                return Err(self.corrupt(at, "the file is shorter than the log").into());
             }
             if to > checked_from {
                 crc = crc32c::crc32c_append(crc, window.part(at.max(checked_from), to));
             }
             found.push(Piece { window, from: at, to });
+            self.holds = true;
             at = to;
         }
         if crc != header.crc {
-            return Err(self.corrupt(position, "its checksum does not match its bytes"));
+            return Err(self.corrupt(position, "its checksum does not match its bytes").into());
         }
         found.into_iter().for_each(|piece| pieces.push(piece));
         Ok(())
@@ -132,28 +162,60 @@ impl DiskReader {
         self.log.corrupt(self.segment, position, reason.to_owned())
     }
 
+    /// The one batch at `position`, read for itself. The caller holds no window any more.
+    pub async fn batch_alone(
+        &mut self,
+        position: u64,
+        header: &BatchHeader,
+    ) -> Result<Bytes, ReadError> {
+        self.current = None;
+        let size = header.size_in_bytes();
+        let lease = self.log.storage.memory().lease(size.next_multiple_of(BLOCK) + BLOCK).await;
+        let file = self.log.file_for_reading(self.segment).await?;
+        let block = file.read_at(position, size).await?.holding(lease);
+        if block.len() < size {
+            return Err(self.corrupt(position, "the file is shorter than the log"));
+        }
+        if crc32c::crc32c(&block[CHECKED_AT as usize..]) != header.crc {
+            return Err(self.corrupt(position, "its checksum does not match its bytes"));
+        }
+        Ok(block.to_bytes())
+    }
+
     /// The window that holds `position`, good at least up to `needed_to`, which lies in it.
-    async fn window(&mut self, position: u64, needed_to: u64) -> Result<Rc<Window>, ReadError> {
+    async fn window(&mut self, position: u64, needed_to: u64) -> Result<Rc<Window>, DiskError> {
         if let Some(window) = &self.current
             && window.start() <= position
             && needed_to <= window.end()
         {
             return Ok(Rc::clone(window));
         }
+        self.current = None;
         let number = position / WINDOW_BYTES as u64;
         // As much as there is, so that a growing segment does not make it read twice.
         let needed_to = needed_to.max(window_end(number).min(self.limit));
-        let found = self.log.storage.memory().windows.find(self.key(number), needed_to, self.limit);
-        let window = match found {
-            Found::Ready(window) => window,
-            Found::Wait(reading) => reading.wait().await.map_err(ReadError::Io)?,
+        let memory = self.log.storage.memory();
+        let mut lease = None;
+        if self.holds && !memory.windows.has(self.key(number), needed_to) {
+            lease = Some(memory.try_lease(WINDOW_BYTES).ok_or(DiskError::Short)?);
+        }
+        let reading = match memory.windows.find(self.key(number), needed_to, self.limit) {
+            Found::Ready(window) => {
+                self.current = Some(Rc::clone(&window));
+                return Ok(window);
+            }
+            Found::Wait(reading) if self.holds && !reading.is_leased() => {
+                return Err(DiskError::Short);
+            }
+            Found::Wait(reading) => reading,
             Found::Missing(reading) => {
-                self.start(number, Rc::clone(&reading), None);
-                reading.wait().await.map_err(ReadError::Io)?
+                self.start(number, Rc::clone(&reading), lease);
+                reading
             }
         };
+        let window = reading.wait().await.map_err(ReadError::Io)?;
         if window.end() < needed_to {
-            return Err(self.corrupt(window.end(), "the file is shorter than the log"));
+            return Err(self.corrupt(window.end(), "the file is shorter than the log").into());
         }
         self.current = Some(Rc::clone(&window));
         Ok(window)
@@ -168,6 +230,7 @@ impl DiskReader {
                 Some(lease) => lease,
                 None => memory.lease(WINDOW_BYTES).await,
             };
+            reading.on_leased();
             let read = match log.file_for_reading(segment).await {
                 Ok(file) => reading.read(&file, number, lease).await,
                 Err(error) => Err(error),

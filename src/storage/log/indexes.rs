@@ -72,8 +72,8 @@ impl LogInner {
         if !active {
             return self.rebuild_sealed_index(base).await.map(drop);
         }
-        // Under the turn nothing is appended meanwhile.
-        let _turn = self.turn.take().await;
+        // Under the turn nothing is appended meanwhile. Who has it may be the one who reads.
+        let Some(_turn) = self.turn.try_take() else { return Ok(()) };
         let written = self.tail_begin(base).unwrap_or(size);
         if self.state.borrow().active.base_offset != base || written != size {
             return Ok(());

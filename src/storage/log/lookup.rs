@@ -38,7 +38,6 @@ impl Log {
                 continue;
             }
             let from = log.timestamp_scan_start(base, timestamp).await?;
-            let from = from.max(self.log_start_offset());
             let matches = |found: i64| found >= timestamp;
             if let Some(found) = log.find_record(from, upto, matches).await? {
                 return Ok(Some(found));
@@ -60,9 +59,9 @@ impl Log {
             }
         }
         let Some(entry) = newest else { return Ok(None) };
-        let from = self.first_offset_of_batch(entry.last_offset).await?;
         let matches = |found: i64| found == entry.timestamp;
-        let found = log.find_record(from, entry.last_offset + 1, matches).await?;
+        let upto = entry.last_offset + 1;
+        let found = log.find_record(entry.last_offset, upto, matches).await?;
         Ok(found.or_else(|| {
             let leader_epoch = self.epoch_at(entry.last_offset).unwrap_or(-1);
             let (timestamp, offset) = (entry.timestamp, entry.last_offset);
@@ -123,8 +122,9 @@ impl LogInner {
         Ok(index.map_or(base, |index| index.scan_start_for_timestamp(timestamp).offset))
     }
 
-    /// The first record from `from` on and before `upto` whose timestamp matches. Batches whose
-    /// largest timestamp does not match `at_least` are passed over without a look inside.
+    /// The first record whose timestamp matches, in the batches from the one that holds `from` on
+    /// to those before `upto`. Batches whose largest timestamp does not match are passed over
+    /// without a look inside.
     async fn find_record(
         self: &Rc<Self>,
         from: i64,
@@ -132,7 +132,8 @@ impl LogInner {
         matches: impl Fn(i64) -> bool,
     ) -> Result<Option<TimestampOffset>, ReadError> {
         let log = Log { inner: Rc::clone(self) };
-        let mut offset = from;
+        let log_start = log.log_start_offset();
+        let mut offset = from.max(log_start);
         while offset < upto {
             let chunk = log.read(offset, SCAN_BYTES, upto, true).await?;
             if chunk.bytes == 0 {
@@ -144,7 +145,7 @@ impl LogInner {
                 if !matches(header.max_timestamp) {
                     continue;
                 }
-                if let Some(found) = first_match(&header, &batch, from, &matches) {
+                if let Some(found) = first_match(&header, &batch, log_start, &matches) {
                     return Ok(Some(found));
                 }
             }
@@ -182,7 +183,7 @@ fn first_match(
     None
 }
 
-fn contiguous(slices: &[Bytes]) -> Bytes {
+pub fn contiguous(slices: &[Bytes]) -> Bytes {
     if let [whole] = slices {
         return whole.clone();
     }

@@ -19,6 +19,7 @@ mod retention;
 mod roll;
 mod seal;
 mod tail;
+mod truncate;
 mod turn;
 mod waiters;
 

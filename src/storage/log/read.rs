@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use super::disk::{DiskReader, Pieces};
+use super::disk::{DiskError, DiskReader, Pieces};
 use super::tail::Chunk;
 use super::{Log, LogInner, State};
 use crate::errors::ReadError;
@@ -104,17 +104,13 @@ impl LogInner {
     }
 
     async fn read_disk(self: &Rc<Self>, wanted: Wanted) -> Result<ReadChunk, ReadError> {
-        let mut rebuilt = false;
-        loop {
-            match self.read_segment(wanted).await {
-                Err(ReadError::Corrupt { .. }) if !rebuilt => {
-                    // The index may have led to a place that is no batch.
-                    let base = self.segment_of(wanted.offset);
-                    self.rebuild_index(base).await?;
-                    rebuilt = true;
-                }
-                result => return result,
-            }
+        let first = self.read_segment(wanted).await;
+        let Err(ReadError::Corrupt { .. }) = first else { return first };
+        // The index may have led to a place that is no batch.
+        let base = self.segment_of(wanted.offset);
+        match self.rebuild_index(base).await {
+            Ok(()) => self.read_segment(wanted).await,
+            Err(_) => first,
         }
     }
 
@@ -136,8 +132,9 @@ impl LogInner {
         let mut expected = None;
         while position < limit {
             let header = match reader.header(position).await {
-                Err(ReadError::Corrupt { .. }) if gathered.bytes > 0 => break,
-                header => header?,
+                Err(DiskError::Read(error)) if gathered.bytes == 0 => return Err(error),
+                Err(_) => break,
+                Ok(header) => header,
             };
             let (first, last) = (header.base_offset, header.last_offset());
             let size = header.size_in_bytes();
@@ -157,10 +154,16 @@ impl LogInner {
                     break;
                 }
                 match reader.batch(position, &header, &mut pieces).await {
-                    Err(ReadError::Corrupt { .. }) if gathered.bytes > 0 => break,
-                    result => result?,
+                    Ok(()) => gathered.add(first, last, size),
+                    Err(_) if gathered.bytes > 0 => break,
+                    Err(DiskError::Read(error)) => return Err(error),
+                    Err(DiskError::Short) => {
+                        let alone = reader.batch_alone(position, &header).await?;
+                        gathered.add(first, last, size);
+                        gathered.slices.push(alone);
+                        return Ok(gathered);
+                    }
                 }
-                gathered.add(first, last, size);
             }
             position += size as u64;
         }
@@ -193,7 +196,7 @@ impl LogInner {
     }
 
     /// Base offset of the segment that holds `offset`.
-    fn segment_of(&self, offset: i64) -> i64 {
+    pub fn segment_of(&self, offset: i64) -> i64 {
         let state = self.state.borrow();
         if offset >= state.active.base_offset {
             return state.active.base_offset;

@@ -35,7 +35,11 @@ impl LogInner {
             if log.committed(segment.next_base).await.is_err() {
                 return;
             }
-            if let Err(error) = self.finish(&segment).await {
+            // What a save wrote of the same index must not come after.
+            let saving = self.save_turn.take().await;
+            let finished = self.finish(&segment).await;
+            drop(saving);
+            if let Err(error) = finished {
                 if self.state.borrow().service.is_err() {
                     return;
                 }

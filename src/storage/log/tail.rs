@@ -62,7 +62,6 @@ pub struct Chunk {
     /// Whole blocks: carried bytes, batches, zeros, mark.
     pub block: Block,
     bytes: OnceCell<Bytes>,
-    lease: Lease,
 }
 
 struct Carried {
@@ -131,9 +130,8 @@ impl OpenChunk {
             base_offset: self.base_offset,
             end_offset: self.end_offset,
             records: self.records,
-            block: self.buffer.freeze_prefix(length),
+            block: self.buffer.freeze_prefix(length).holding(self.lease),
             bytes: OnceCell::new(),
-            lease: self.lease,
         }
     }
 }
@@ -148,7 +146,7 @@ impl Chunk {
 
     /// Bytes of memory it takes from the budget.
     pub fn cost(&self) -> usize {
-        self.lease.bytes()
+        self.block.len()
     }
 }
 

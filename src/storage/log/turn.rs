@@ -37,6 +37,16 @@ impl Turn {
         guard
     }
 
+    /// The turn, if nobody has it or waits for it.
+    pub fn try_take(&self) -> Option<TurnGuard<'_>> {
+        let ticket = self.next_ticket.get();
+        if self.serving.get() != ticket {
+            return None;
+        }
+        self.next_ticket.set(ticket + 1);
+        Some(TurnGuard { turn: self, ticket })
+    }
+
     fn pass_on(&self) {
         let mut gone = self.gone.borrow_mut();
         let mut serving = self.serving.get() + 1;

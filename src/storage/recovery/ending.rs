@@ -57,7 +57,9 @@ pub async fn judge(
     let extent = position + batch_bytes.unwrap_or(HEADER_BYTES) as u64;
     let mut survey = Survey::at(position);
     let mut block_at = position - position % BLOCK as u64;
-    while block_at < scanner.length() {
+    // Whatever a later commit left begins within one commit's reach.
+    let far = position + 2 * reach(batch_bytes);
+    while block_at < scanner.length().min(far) {
         let block = scanner.bytes_at(block_at, BLOCK).await?;
         if block.is_empty() {
             break;
@@ -115,8 +117,7 @@ impl Survey {
         if self.written_to == position {
             return Ending::Clean;
         }
-        let reach = batch_bytes.unwrap_or(0).max(CHUNK_BYTES_MAX) + 2 * BLOCK;
-        if self.written_to - position > reach as u64 {
+        if self.written_to - position > reach(batch_bytes) {
             return Ending::Damaged { reason: "more follows than one write can hold" };
         }
         if self.old_sector {
@@ -124,6 +125,11 @@ impl Survey {
         }
         Ending::Damaged { reason: "it is not the batch that was written" }
     }
+}
+
+/// Bytes from a bad batch to the end of the commit that it can belong to, at most.
+fn reach(batch_bytes: Option<usize>) -> u64 {
+    (batch_bytes.unwrap_or(0).max(CHUNK_BYTES_MAX) + 2 * BLOCK) as u64
 }
 
 /// The unit that a disk writes whole or not at all.

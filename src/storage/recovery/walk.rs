@@ -26,6 +26,7 @@ pub struct Walk<'a> {
     /// Segments whose files are to be removed: nothing in them, or nothing that may stay.
     dropped: Vec<i64>,
     read: Vec<ReadSegment>,
+    begins_anew: bool,
     report: RecoveryReport,
 }
 
@@ -58,6 +59,7 @@ impl<'a> Walk<'a> {
             producers: Producers::new(limits, point.offset),
             dropped: Vec::new(),
             read: Vec::new(),
+            begins_anew: false,
             report: RecoveryReport {
                 incarnation: inventory.checkpoint.incarnation,
                 ..RecoveryReport::default()
@@ -197,7 +199,7 @@ impl<'a> Walk<'a> {
                 _ => true,
             };
             let point = inventory.checkpoint.recovery_point;
-            if (base, position) < (point.segment_base, point.position) {
+            if last && (base, position) < (point.segment_base, point.position) {
                 return Err(self.damaged(base, position, reason.to_string()));
             }
             if last {
@@ -216,7 +218,21 @@ impl<'a> Walk<'a> {
             }
             position = 0;
         }
+        if self.chain.next_offset < inventory.checkpoint.log_start_offset {
+            self.begin_at_log_start(&bases);
+        }
         Ok(())
+    }
+
+    /// All that was left lies below the log start: the log goes on there, empty.
+    fn begin_at_log_start(&mut self, bases: &[(i64, u64)]) {
+        let log_start = self.inventory.checkpoint.log_start_offset;
+        self.dropped = self.inventory.segments.keys().copied().collect();
+        assert!(bases.len() <= self.dropped.len());
+        self.read.clear();
+        self.begins_anew = true;
+        self.chain.next_offset = log_start;
+        self.producers.advance_to(log_start);
     }
 
     /// The log ends at `position` of this segment. What follows may be nothing, or the rest of an
@@ -354,8 +370,14 @@ impl<'a> Walk<'a> {
         let state = &mut *self.log.state.borrow_mut();
         let read_from = self.read.first().map(|segment| segment.base);
         let first_read = read_from.unwrap_or(self.inventory.checkpoint.recovery_point.segment_base);
-        for (base, length) in self.inventory.segments.range(..first_read) {
+        let kept = self.inventory.segments.range(..first_read).filter(|_| !self.begins_anew);
+        for (base, length) in kept {
             state.sealed.push(SealedSegment::found(*base, *length));
+        }
+        if self.begins_anew {
+            state.active.base_offset = self.chain.next_offset;
+            state.active.index =
+                Some(SegmentIndex::new(self.chain.next_offset, self.log.index_policy()));
         }
         let active = self.read.pop();
         for segment in self.read.drain(..) {
@@ -383,7 +405,6 @@ impl<'a> Walk<'a> {
         state.stale_behind_end = true;
         let end = self.chain.next_offset;
         (state.end, state.committed, state.durable) = (end, end, end);
-        state.log_start = state.log_start.min(end);
         self.producers.advance_to(end.max(self.producers.end_offset()));
         state.epochs = std::mem::take(&mut self.epochs);
         state.epochs.truncate_from_start(state.log_start);

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a scenario ends where its world does not work")]
 
+#[expect(dead_code, reason = "shared with the scenarios of the log")]
 mod harness;
 
 use std::collections::BTreeSet;

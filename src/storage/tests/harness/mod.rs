@@ -1,6 +1,5 @@
 //! What every scenario needs: a core to run on, a fresh directory, batches that can be told apart.
 
-#![expect(dead_code, reason = "no scenario needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a scenario ends where its world does not work")]
 
 use std::future::Future;
@@ -30,17 +29,20 @@ where
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("storage-{}-{number}", std::process::id());
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&dir).unwrap();
     let data_dir = dir.clone();
     let exit = runtime::run::<(), _, _>(Config::new(vec![number % 2]), move |_core| {
         let (scenario, dir) = (scenario.clone(), data_dir.clone());
         async move {
-            scenario(dir).await;
+            runtime::fs::create_dir_all(&dir).await.unwrap();
+            scenario(dir.clone()).await;
+            // What goes on in the background may still make files.
+            while runtime::fs::remove_dir_all(&dir).await.is_err() {
+                runtime::task::yield_now().await;
+            }
             Exit::Clean
         }
     });
     assert_eq!(exit, Exit::Clean);
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 /// A slot's storage with `budget` bytes of memory.
@@ -139,4 +141,35 @@ pub fn assert_whole(batches: &[(BatchHeader, Bytes)], from: i64, to: i64) {
         next = header.last_offset() + 1;
     }
     assert_eq!(next, to);
+}
+
+/// Changes a file as a bad disk would.
+pub async fn damage(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = runtime::fs::read(path).await.unwrap();
+    change(&mut bytes);
+    runtime::fs::write_atomic(path, &bytes).await.unwrap();
+}
+
+/// The file of the segment that begins at `base`.
+pub fn segment(dir: &Path, base: i64) -> PathBuf {
+    dir.join("orders-0").join(format!("{base:020}.log"))
+}
+
+pub fn file(dir: &Path, name: &str) -> PathBuf {
+    dir.join("orders-0").join(name)
+}
+
+/// Names of the files of the log, sorted.
+pub async fn files(dir: &Path) -> Vec<String> {
+    let entries = runtime::fs::list(dir.join("orders-0")).await.unwrap();
+    entries.into_iter().map(|entry| entry.name).collect()
+}
+
+/// Waits until `condition` holds, for no more than ten seconds.
+pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    let deadline = runtime::time::now() + std::time::Duration::from_secs(10);
+    while !condition().await {
+        assert!(runtime::time::now() < deadline, "waited in vain: {what}");
+        runtime::task::yield_now().await;
+    }
 }

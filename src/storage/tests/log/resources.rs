@@ -1,0 +1,59 @@
+//! Descriptors, memory and space.
+
+use storage::{LogOptions, OPEN_FILES_MIN, Storage, StorageConfig};
+
+use crate::harness::{NOW_MS, TOPIC_ID, assert_whole, batch, options, read_all, run};
+
+#[test]
+fn few_descriptors_suffice_for_many_logs() {
+    run(|dir| async move {
+        let budget = runtime::local::Budget::new(64 << 20);
+        let mut config = StorageConfig::new(dir.clone(), budget);
+        config.open_files_max = OPEN_FILES_MIN;
+        let storage = Storage::new(config);
+        let mut logs = Vec::new();
+        for partition in 0..60 {
+            let log = storage.create_log("many", partition, TOPIC_ID, options()).await.unwrap();
+            logs.push(log);
+        }
+        for round in 0..3 {
+            for log in &logs {
+                let appended = log.append(&batch(round, 1, 500), 0, NOW_MS).await.unwrap();
+                assert_eq!(appended.base_offset, round as i64);
+            }
+            for log in &logs {
+                log.committed(round as i64 + 1).await.unwrap();
+            }
+            storage.relieve(usize::MAX);
+            for log in &logs {
+                assert_whole(&read_all(log, 0).await, 0, round as i64 + 1);
+            }
+            assert!(storage.files_open() <= OPEN_FILES_MIN);
+        }
+        for log in &logs {
+            log.close().await;
+        }
+        assert_eq!(storage.files_open(), 0);
+    });
+}
+
+#[test]
+fn closing_a_log_gives_its_memory_back() {
+    run(|dir| async move {
+        let budget = runtime::local::Budget::new(64 << 20);
+        let storage = Storage::new(StorageConfig::new(dir.clone(), budget.clone()));
+        for partition in 0..10 {
+            let options = LogOptions { segment_bytes: 100_000, ..LogOptions::default() };
+            let log =
+                storage.create_log("some", partition, TOPIC_ID, options.into()).await.unwrap();
+            for number in 0..50 {
+                log.append(&batch(number, 1, 10_000), 0, NOW_MS).await.unwrap();
+            }
+            log.committed(50).await.unwrap();
+            assert!(budget.used() > 0);
+            log.close().await;
+            assert_eq!(storage.cached_bytes(), 0);
+        }
+        assert_eq!(budget.used(), 0);
+    });
+}
