@@ -70,18 +70,6 @@ impl Log {
     }
 }
 
-impl Log {
-    /// First served offset of the batch that ends at `last_offset`.
-    async fn first_offset_of_batch(&self, last_offset: i64) -> Result<i64, ReadError> {
-        let log_start = self.log_start_offset();
-        if last_offset < log_start {
-            return Ok(log_start);
-        }
-        let batch = self.read(last_offset, 0, last_offset + 1, true).await?;
-        Ok(batch.base_offset.max(log_start))
-    }
-}
-
 impl LogInner {
     fn segment_bases(&self) -> Vec<i64> {
         let state = self.state.borrow();
