@@ -36,7 +36,7 @@ impl Cluster {
     /// Asks about the topic, which is created first if so many partitions are wanted.
     pub async fn survey(target: TargetArgs) -> anyhow::Result<Cluster> {
         let bootstrap = resolve(target.bootstrap.clone()).await?;
-        let mut node = Node::connect(bootstrap).await?;
+        let mut node = reach(bootstrap, target.wait).await?;
         if target.partitions.is_some() {
             create(&mut node, &target).await?;
         }
@@ -87,6 +87,16 @@ fn is_ready(topic: &MetadataResponseTopic, target: &TargetArgs) -> anyhow::Resul
     Ok(topic.partitions.iter().all(|partition| partition.leader_id >= 0))
 }
 
+async fn reach(address: SocketAddr, patience: Duration) -> anyhow::Result<Node> {
+    let deadline = now() + patience;
+    loop {
+        match Node::connect(address).await {
+            Err(_unreachable) if now() < deadline => sleep(REACH_PAUSE).await,
+            reached => return reached,
+        }
+    }
+}
+
 async fn describe(node: &mut Node, topic: &str) -> anyhow::Result<MetadataResponse> {
     let wanted = MetadataRequestTopic {
         name: Some(Str::from(topic.to_owned())),
@@ -135,4 +145,5 @@ async fn resolve(address: String) -> anyhow::Result<SocketAddr> {
 }
 
 const LEADERS_TIMEOUT: Duration = Duration::from_secs(60);
+const REACH_PAUSE: Duration = Duration::from_millis(2);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);

@@ -132,6 +132,7 @@ impl Reader {
             self.on_partition(core, partition, at, &mut size)?;
         }
         if size.bytes > 0 {
+            let asked = self.reading.run_id.is_none().then_some(asked);
             core.tally.on_read(size, asked, at);
         }
         let ended = core.is_over() && self.reading.run_id.is_none();
@@ -313,5 +314,5 @@ const TIMESTAMP_EARLIEST: i64 = -2;
 const LIST_OFFSETS_TIMEOUT_MS: i32 = 10_000;
 const FIRST_CORRELATION_ID: i32 = 1 << 16;
 /// How much longer than agreed an answer may take at the end of a run.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(30);
 const INFLATED_BYTES_MAX: usize = 64 << 20;

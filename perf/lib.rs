@@ -18,6 +18,7 @@ pub mod consume;
 pub mod curves;
 
 pub mod hgrm;
+pub mod machine;
 pub mod node;
 pub mod options;
 pub mod outcome;
@@ -36,7 +37,8 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use options::{Bench, BenchArgs};
+use options::{Bench, BenchArgs, LoadArgs};
+use outcome::Outcome;
 
 /// What the program calls `bench`.
 pub fn command() -> Command {
@@ -51,9 +53,10 @@ pub fn main(matches: &ArgMatches) -> ExitCode {
         Err(wrong) => wrong.exit(),
     };
     let result = match args.bench {
-        Bench::Produce(args) => run::produce(&args),
-        Bench::Consume(args) => run::consume(&args),
-        Bench::E2e(args) => run::end_to_end(&args),
+        Bench::Produce(args) => run::produce(&args).and_then(|found| show(&found, &args.load)),
+        Bench::Consume(args) => run::consume(&args).and_then(|found| show(&found, &args.load)),
+        Bench::E2e(args) => run::end_to_end(&args).and_then(|found| show(&found, &args.load)),
+        Bench::Limits(args) => machine::limits(&args).map(|()| ExitCode::SUCCESS),
         Bench::Report(args) => curves::report(&args).map(|()| ExitCode::SUCCESS),
     };
     match result {
@@ -63,4 +66,10 @@ pub fn main(matches: &ArgMatches) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn show(outcome: &Outcome, load: &LoadArgs) -> anyhow::Result<ExitCode> {
+    outcome.write_files(load)?;
+    outcome.print(load.json)?;
+    Ok(if outcome.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -24,6 +24,8 @@ pub enum Bench {
     E2e(EndToEndArgs),
     /// Draw the percentile curves of several runs into one page
     Report(ReportArgs),
+    /// Measure what this machine can do at most, and a bare prototype of a broker on it
+    Limits(LimitsArgs),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -83,12 +85,34 @@ pub struct ReportArgs {
     pub title: String,
 }
 
+#[derive(Debug, Clone, Args)]
+pub struct LimitsArgs {
+    /// A folder on the disk in question; a subfolder is made in it and removed again
+    #[arg(long, default_value = "./coretide-data")]
+    pub data_dir: PathBuf,
+    /// Where the broker would run
+    #[arg(long, default_value_t = 0)]
+    pub broker_cpu: usize,
+    /// Where load would come from
+    #[arg(long, default_value_t = 1)]
+    pub load_cpu: usize,
+    /// Of each measurement
+    #[arg(long, value_parser = parse_duration, default_value = "2s")]
+    pub duration: Duration,
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Which broker and which topic.
 #[derive(Debug, Clone, Args)]
 pub struct TargetArgs {
     /// Any node of the cluster, as HOST:PORT
     #[arg(long, default_value = "127.0.0.1:9092")]
     pub bootstrap: String,
+    /// Keep trying to reach it for so long
+    #[arg(long, value_parser = parse_duration, default_value = "0s")]
+    pub wait: Duration,
+    /// The topic to write or read
     #[arg(long)]
     pub topic: String,
     /// Create the topic with so many partitions

@@ -38,7 +38,7 @@ impl Kind {
 /// A finished run.
 pub struct Outcome {
     kind: Kind,
-    totals: Totals,
+    pub totals: Totals,
     /// What rates refer to.
     elapsed: Duration,
     window: Window,
@@ -216,7 +216,8 @@ impl Outcome {
         Ok(())
     }
 
-    fn seconds(&self) -> f64 {
+    /// What rates refer to.
+    pub fn seconds(&self) -> f64 {
         self.elapsed.as_secs_f64().max(1e-9)
     }
 

@@ -40,6 +40,11 @@ impl Pace {
         Pace { left: requests, steps: Some(Steps { first, step_seconds, taken: 0 }) }
     }
 
+    /// Whether requests are due at certain moments.
+    pub fn is_scheduled(&self) -> bool {
+        self.steps.is_some()
+    }
+
     /// Whether no request is left.
     pub fn is_spent(&self) -> bool {
         self.left == 0
@@ -53,6 +58,14 @@ impl Pace {
                 steps.first + Duration::from_secs_f64(steps.step_seconds * steps.taken as f64)
             }
         }
+    }
+
+    /// Requests that are due before `end` and were not taken.
+    pub fn behind(&self, end: Instant) -> u64 {
+        let Some(steps) = &self.steps else { return 0 };
+        let seconds = end.since(steps.first).as_secs_f64();
+        let due_by_then = if end <= steps.first { 0.0 } else { seconds / steps.step_seconds };
+        (due_by_then.ceil() as u64).saturating_sub(steps.taken).min(self.left)
     }
 
     /// Takes the next request if one is left and due: the moment it was due at.

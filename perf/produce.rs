@@ -122,7 +122,7 @@ pub async fn run(
     let mut next = Some(opened);
     while let Some((node, source)) = next.take() {
         run_once(&core, &sending, &mut pace, node, source).await;
-        while next.is_none() && !pace.is_spent() && !core.is_over() {
+        while next.is_none() && !is_over(&core, &pace) {
             match open(&cluster, &sending, &connection).await {
                 Ok(opened) => next = Some(opened),
                 Err(why) => {
@@ -132,6 +132,23 @@ pub async fn run(
             }
         }
     }
+    if !core.is_interrupted() {
+        core.tally.on_errors("due and not sent", pace.behind(window.end));
+    }
+}
+
+/// Whether nothing more shall be sent. What was due before the end is sent behind it too, unless
+/// the broker is hopelessly late: to leave it out would hide that it was held up.
+fn is_over(core: &LoadCore, pace: &Pace) -> bool {
+    let end = core.tally.window().end;
+    let now = now();
+    core.is_interrupted() || pace.is_spent() || pace.due(now) >= end || now >= patience(core, pace)
+}
+
+/// Until when requests may leave.
+fn patience(core: &LoadCore, pace: &Pace) -> Instant {
+    let end = core.tally.window().end;
+    if pace.is_scheduled() { end + BACKLOG_PATIENCE } else { end }
 }
 
 async fn run_once(
@@ -194,11 +211,11 @@ async fn send(
     let mut parts: Vec<Bytes> = Vec::with_capacity(2 * PARTS_MAX);
     loop {
         let changed = pipeline.changed();
-        if pace.is_spent() || pipeline.is_failed() || core.is_over() {
+        if pipeline.is_failed() || is_over(core, pace) {
             return Ok(());
         }
         if pipeline.is_full() {
-            core.wait(core.tally.window().end, changed).await;
+            core.wait(patience(core, pace), changed).await;
             continue;
         }
         let now_is = now();
@@ -214,7 +231,9 @@ async fn send(
             let correlation_id = pipeline.next_correlation_id();
             let size = source.next(correlation_id, due, &mut parts);
             pipeline.depart(Flight { correlation_id, size, due });
-            core.tally.on_sent(due, now_is);
+            if pace.is_scheduled() {
+                core.tally.on_sent(due, now_is);
+            }
         }
         writer.send(&parts).await.context("sending")?;
         parts.clear();
@@ -269,6 +288,8 @@ fn judge(core: &LoadCore, flight: Flight, answer: &ProduceResponse, at: Instant)
 const PRODUCER_ID_PATIENCE: Duration = Duration::from_secs(30);
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a backlog is worked off behind the end.
+const BACKLOG_PATIENCE: Duration = Duration::from_secs(10);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Slices handed to one send; what is due beyond that goes with the next.
 const PARTS_MAX: usize = 64;

@@ -1,6 +1,5 @@
 //! From arguments to a run and its outcome.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use crate::produce::{Content, Sending};
 use crate::sampler::Sampler;
 use crate::stage::{Span, Stage, run_once};
 
-pub fn produce(args: &ProduceArgs) -> anyhow::Result<ExitCode> {
+pub fn produce(args: &ProduceArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.load)?;
     let cluster = place.survey(&args.target)?;
     let content = if args.sending.idempotent { Content::Idempotent } else { Content::Prepared };
@@ -42,7 +41,7 @@ pub fn produce(args: &ProduceArgs) -> anyhow::Result<ExitCode> {
     place.play(&args.load, plan, Kind::Produce)
 }
 
-pub fn consume(args: &ConsumeArgs) -> anyhow::Result<ExitCode> {
+pub fn consume(args: &ConsumeArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.load)?;
     let cluster = place.survey(&args.target)?;
     let readers = deal(&cluster.leaders, args.load.connections)?;
@@ -58,7 +57,7 @@ pub fn consume(args: &ConsumeArgs) -> anyhow::Result<ExitCode> {
     place.play(&args.load, plan, Kind::Consume)
 }
 
-pub fn end_to_end(args: &EndToEndArgs) -> anyhow::Result<ExitCode> {
+pub fn end_to_end(args: &EndToEndArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.load)?;
     let cluster = place.survey(&args.target)?;
     ensure!(!args.sending.idempotent, "e2e stamps every batch anew and does not number them");
@@ -104,7 +103,7 @@ impl Place {
         run_once(config, move || Cluster::survey(target.clone()))
     }
 
-    fn play(&self, load: &LoadArgs, plan: Plan, kind: Kind) -> anyhow::Result<ExitCode> {
+    fn play(&self, load: &LoadArgs, plan: Plan, kind: Kind) -> anyhow::Result<Outcome> {
         ensure!(load.connections > 0, "no connections, no load");
         if let Some(pid) = load.pid {
             crate::usage::Usage::of(pid)?;
@@ -126,10 +125,7 @@ impl Place {
             totals.errors.insert("acknowledged and not delivered".to_owned(), missing);
         }
         let window = stage.window().context("the run never began")?;
-        let outcome = Outcome::new(kind, totals, window, usage);
-        outcome.write_files(load)?;
-        outcome.print(load.json)?;
-        Ok(if outcome.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(Outcome::new(kind, totals, window, usage))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use runtime::local::Event;
-use runtime::time::{Instant, now, sleep, within};
+use runtime::time::{Instant, now, sleep, sleep_until, within};
 use runtime::{Config, Exit};
 
 use crate::tally::{Live, Tally, Totals};
@@ -162,7 +162,7 @@ impl LoadCore {
         LoadCore { index, count, tally, stage, inner: Rc::new(inner) }
     }
 
-    /// Waits until every core is ready; from then on the clock runs.
+    /// Waits until every core is ready and the clock runs.
     pub async fn ready(&self) -> Window {
         let stage = &self.stage;
         if stage.waiting.fetch_add(1, Ordering::SeqCst) + 1 == stage.cores {
@@ -178,6 +178,7 @@ impl LoadCore {
         loop {
             if let Some(window) = stage.window() {
                 self.tally.open(window);
+                sleep_until(window.start).await;
                 return window;
             }
             sleep(MEETING_PAUSE).await;
@@ -189,15 +190,20 @@ impl LoadCore {
         self.inner.interrupted.get() || now() >= self.tally.window().end
     }
 
-    /// Waits for `future` until `deadline`, the end, or an interruption; whether it came true.
-    pub async fn wait(&self, deadline: Instant, future: impl Future<Output = ()>) -> bool {
-        let deadline = deadline.min(self.tally.window().end);
+    /// Whether somebody has asked this process to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.inner.interrupted.get()
+    }
+
+    /// Waits for `future`, but not beyond `deadline` or an interruption.
+    pub async fn wait(&self, deadline: Instant, future: impl Future<Output = ()>) {
         let interruption = self.inner.interruption.listen();
-        if self.is_over() {
-            return false;
+        if self.is_interrupted() {
+            return;
         }
         let either = runtime::task::race(future, interruption);
-        within(deadline, either).await.is_ok()
+        // Whatever it was, the caller looks at the state of things again.
+        let _elapsed = within(deadline, either).await;
     }
 
     /// This core will send no more.

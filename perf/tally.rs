@@ -173,11 +173,12 @@ impl Tally {
     /// A produce request whose every batch was taken.
     pub fn on_acknowledged(&self, size: Size, due: Instant, now: Instant) {
         self.shared.live.acknowledged_records.fetch_add(size.records, Ordering::Relaxed);
-        self.on_answer(size, due, now, |totals| &mut totals.sent);
+        self.on_answer(size, Some(due), now, |totals| &mut totals.sent);
     }
 
-    /// A fetch answer that brought something.
-    pub fn on_read(&self, size: Size, asked: Instant, now: Instant) {
+    /// A fetch answer that brought something. How long it took says nothing when readers wait for
+    /// senders beside them: then `asked` is not given.
+    pub fn on_read(&self, size: Size, asked: Option<Instant>, now: Instant) {
         self.shared.live.read_records.fetch_add(size.records, Ordering::Relaxed);
         self.on_answer(size, asked, now, |totals| &mut totals.received);
     }
@@ -185,7 +186,7 @@ impl Tally {
     fn on_answer(
         &self,
         size: Size,
-        due: Instant,
+        due: Option<Instant>,
         now: Instant,
         flow: impl Fn(&mut Totals) -> &mut Flow,
     ) {
@@ -198,7 +199,7 @@ impl Tally {
             flow(&mut totals).add(size);
             totals.last_at = totals.last_at.max(now);
         }
-        if window.counts(due) {
+        if let Some(due) = due.filter(|&due| window.counts(due)) {
             record(&mut totals.answers, now.since(due));
             if self.shared.by_second {
                 let second = now.since(window.counted_from).as_secs() as usize;
