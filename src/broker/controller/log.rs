@@ -187,7 +187,9 @@ async fn load(
             first.snapshot.clone()
         }
     };
-    let hard_state = match vote.load().await? {
+    let voted = vote.load().await?;
+    let begun = voted.is_some();
+    let hard_state = match voted {
         Some(bytes) => HardState::decode(bytes.into())?,
         None => first.hard_state,
     };
@@ -195,8 +197,8 @@ async fn load(
     let opened = EntryLog::open(dir, options, found.index).await;
     let (entries, loaded) = match opened {
         Ok((entries, loaded)) => (entries, loaded.entries),
-        // The very first start was cut short.
-        Err(EntryLogOpenError::Missing { .. }) if found.index == first.snapshot.index => {
+        // The very first start was cut short: nobody voted before there was an entry log.
+        Err(EntryLogOpenError::Missing { .. }) if !begun && found.index == first.snapshot.index => {
             (EntryLog::create(dir, options, found.index + 1).await?, Vec::new())
         }
         Err(why) => return Err(why.into()),
