@@ -173,6 +173,13 @@ impl Storage {
         Ok(logs.map(|(topic, partition)| (topic.to_owned(), partition)).collect())
     }
 
+    /// Whose directory this is; none when that cannot be told.
+    pub async fn topic_id_of(&self, topic: &str, partition: i32) -> Option<Uuid> {
+        let path = self.log_dir(topic, partition).join(IDENTITY_FILE_NAME);
+        let file = runtime::fs::read(path).await.ok()?;
+        Identity::from_file(&file).ok().map(|identity| identity.topic_id)
+    }
+
     /// Moves a directory that no topic claims (any more) out of the way and removes it in the
     /// background. Returns false when it is not there or names another topic id.
     pub async fn delete_stray(

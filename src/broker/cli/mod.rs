@@ -1,6 +1,7 @@
 //! The command line: what can be asked of `coretide`, with help that teaches.
 
 mod consume;
+mod log;
 mod produce;
 mod serve;
 mod topic;
@@ -30,6 +31,8 @@ pub enum Command {
     Produce(produce::ProduceArgs),
     /// Print the records of a topic
     Consume(consume::ConsumeArgs),
+    /// Look at and repair logs while no broker runs on them
+    Log(log::LogArgs),
 }
 
 /// Runs what the arguments of the process ask for to its end.
@@ -39,6 +42,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Topic(args) => topic::run(args).map(|()| ExitCode::SUCCESS),
         Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
         Command::Consume(args) => consume::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Log(args) => log::run(args),
     };
     match result {
         Ok(code) => code,

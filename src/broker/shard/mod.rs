@@ -8,6 +8,7 @@ mod housekeeping;
 mod partition;
 mod routing;
 mod settings;
+mod strays;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ pub use housekeeping::keep_house;
 pub use partition::{Partition, Unavailable};
 pub use routing::{LeaderHint, Misrouted, TopicRef};
 pub use settings::{log_options, produce_rules};
+pub use strays::clear_strays;
 
 use crate::slot::Slot;
 

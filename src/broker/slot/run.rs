@@ -11,13 +11,17 @@ use std::time::Duration;
 
 use metadata::Image;
 use protocol::SlotIndex;
+use runtime::local::Budget;
 use runtime::mesh::OneshotSender;
 use runtime::net::Listener;
 use runtime::{Core, Exit, task, time};
 
+use storage::{Storage, StorageConfig};
+
 use crate::admin;
 use crate::controller::{CONTROLLER_SLOT, Controller, MetadataLog};
 use crate::host::{Host, Identity};
+use crate::shard::clear_strays;
 use crate::slot::links::{Links, Message};
 use crate::slot::{Slot, listener, metrics};
 use crate::startup::{HostDirectory, StartError, open_host};
@@ -41,6 +45,8 @@ async fn lead(links: Links, host: Arc<Host>) -> Result<(), StartError> {
     let started = time::now();
     let (directory, log) = open_host(&host).await?;
     let identity = Arc::new(directory.identity.clone());
+    let storage = StorageConfig::new(host.data_dir.clone(), Budget::new(STRAYS_MEMORY_BYTES));
+    clear_strays(&Storage::new(storage), &log.image(), host.id).await?;
     for other in host.slot_indexes().filter(|&other| other != CONTROLLER_SLOT) {
         links.send(other, Message::Start(identity.clone(), log.image())).await;
     }
@@ -168,4 +174,6 @@ fn ready_line(host: &Host, took: Duration) {
     println!("coretide: ready in {} ms, {nodes}", took.as_millis());
 }
 
+/// Moving directories needs hardly any.
+const STRAYS_MEMORY_BYTES: usize = 8 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
