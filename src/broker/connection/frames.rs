@@ -47,6 +47,18 @@ impl FrameBuffer {
         Ok(Some(frame.split_off(LENGTH_BYTES).freeze()))
     }
 
+    /// Gives back the memory of frames that are gone.
+    pub fn let_go(&mut self) {
+        debug_assert!(self.bytes.is_empty(), "bytes of a frame would be lost");
+        self.bytes = BytesMut::new();
+    }
+
+    /// Size of the frame at hand, as far as it is known; 0 before.
+    pub fn frame_bytes(&self) -> usize {
+        let head = self.bytes.first_chunk::<LENGTH_BYTES>();
+        head.map_or(0, |head| i32::from_be_bytes(*head).max(0) as usize)
+    }
+
     /// How many bytes to ask the socket for: the rest of the frame at hand, in bounded steps.
     pub fn wanted(&self, step: usize) -> usize {
         match self.bytes.first_chunk::<LENGTH_BYTES>() {

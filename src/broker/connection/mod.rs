@@ -19,6 +19,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use protocol::Str;
+use runtime::local::Lease;
 use runtime::net::{Closer, Conn};
 use runtime::time::Instant;
 
@@ -53,6 +54,8 @@ pub enum Outcome {
 #[derive(Default)]
 pub struct Answer {
     pub chunks: Vec<Bytes>,
+    /// The memory that the chunks keep from being reused, until they are sent.
+    pub lease: Option<Lease>,
 }
 
 impl Answer {

@@ -1,10 +1,13 @@
 //! Reads frames and begins their requests, one after the other.
 
+use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use runtime::local::Lease;
 use runtime::net::Reader;
-use runtime::time;
+use runtime::time::{self, Instant};
 
 use crate::connection::frames::FrameBuffer;
 use crate::connection::responder::{Begun, Pipeline};
@@ -19,16 +22,17 @@ pub(super) async fn run(
     pipeline: &Rc<Pipeline>,
     mut from: Reader,
 ) {
-    let mut frames = FrameBuffer::default();
+    let mut receiving = Receiving::default();
     loop {
-        match frames.next_frame(slot.socket_request_bytes_max()) {
+        match receiving.frames.next_frame(slot.socket_request_bytes_max()) {
             Ok(Some(frame)) => {
                 if !begin(slot, connection, pipeline, frame).await {
                     return;
                 }
+                receiving.on_frame_begun();
             }
             Ok(None) => {
-                if !receive(slot, &mut from, &mut frames, connection).await {
+                if !receiving.receive(slot, &mut from, connection).await {
                     return;
                 }
             }
@@ -67,40 +71,88 @@ async fn begin(
     }
 }
 
-/// Waits for more bytes. False at the end of the stream.
-async fn receive(
-    slot: &Rc<Slot>,
-    from: &mut Reader,
-    frames: &mut FrameBuffer,
-    connection: &Connection,
-) -> bool {
-    let wanted = frames.wanted(limits::RECEIVE_STEP_BYTES);
-    let read = if frames.pending() == 0 {
-        match slot.stopping.or(from.read_buf(frames.buffer(), wanted)).await {
-            Some(read) => read,
-            None => return false,
-        }
-    } else {
-        let deadline = time::now() + limits::FRAME_DEADLINE;
-        match time::within(deadline, from.read_buf(frames.buffer(), wanted)).await {
-            Ok(read) => read,
-            Err(_) => {
-                slot.log_close(connection, "no byte of a begun frame arrived for 30 s");
-                return false;
+/// The bytes of the frames on their way, and the memory they hold.
+#[derive(Default)]
+struct Receiving {
+    frames: FrameBuffer,
+    /// For what a large frame takes beyond the first step.
+    lease: Option<Lease>,
+    /// When the first byte of the frame at hand came.
+    frame_begun: Option<Instant>,
+}
+
+impl Receiving {
+    /// The frame was taken and its handler has done what it must in order.
+    fn on_frame_begun(&mut self) {
+        self.lease = None;
+        self.frame_begun = None;
+    }
+
+    /// Waits for more bytes. False when the connection is to be left.
+    async fn receive(
+        &mut self,
+        slot: &Rc<Slot>,
+        from: &mut Reader,
+        connection: &Connection,
+    ) -> bool {
+        let read = if self.frames.pending() == 0 {
+            self.frames.let_go();
+            self.frames.buffer().reserve(limits::RECEIVE_STEP_BYTES);
+            let buffer = self.frames.buffer();
+            match slot.stopping.or(from.read_buf(buffer, limits::RECEIVE_STEP_BYTES)).await {
+                Some(read) => read,
+                None => return false,
+            }
+        } else {
+            let Some(deadline) = self.deadline() else { return false };
+            match time::within(deadline, self.receive_more(slot, from)).await {
+                Ok(read) => read,
+                Err(_) => {
+                    slot.log_close(connection, "a frame that had begun did not arrive in time");
+                    return false;
+                }
+            }
+        };
+        connection.last_active.set(time::now());
+        match read {
+            Ok(0) => {
+                if self.frames.pending() > 0 {
+                    tracing::debug!(peer = %connection.peer, "closed in the middle of a frame");
+                }
+                false
+            }
+            Ok(_) => {
+                self.frame_begun.get_or_insert_with(time::now);
+                true
+            }
+            Err(why) => {
+                tracing::debug!(peer = %connection.peer, %why, "cannot read");
+                false
             }
         }
-    };
-    match read {
-        Ok(0) => {
-            if frames.pending() > 0 {
-                tracing::debug!(peer = %connection.peer, "closed in the middle of a frame");
+    }
+
+    /// When the frame at hand has to be complete: large ones may take longer, but not for ever.
+    fn deadline(&self) -> Option<Instant> {
+        let allowance = self.frames.frame_bytes() / limits::FRAME_BYTES_PER_SECOND_MIN;
+        let allowance = limits::FRAME_DEADLINE + Duration::from_secs(allowance as u64);
+        Some(self.frame_begun? + allowance)
+    }
+
+    /// Reads on in a begun frame; what it takes beyond the first step has to be free first.
+    async fn receive_more(&mut self, slot: &Rc<Slot>, from: &mut Reader) -> io::Result<usize> {
+        let wanted = self.frames.wanted(limits::RECEIVE_STEP_BYTES);
+        let needed =
+            (self.frames.pending() + wanted).saturating_sub(2 * limits::RECEIVE_STEP_BYTES);
+        let held = self.lease.as_ref().map_or(0, Lease::bytes);
+        if needed > held {
+            let more = slot.receive_budget.lease(needed - held).await;
+            match &mut self.lease {
+                Some(lease) => lease.merge(more),
+                None => self.lease = Some(more),
             }
-            false
         }
-        Ok(_) => true,
-        Err(why) => {
-            tracing::debug!(peer = %connection.peer, %why, "cannot read");
-            false
-        }
+        self.frames.buffer().reserve(wanted);
+        from.read_buf(self.frames.buffer(), wanted).await
     }
 }

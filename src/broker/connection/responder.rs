@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use futures_lite::future::poll_once;
-use runtime::local::{Event, Queue};
+use runtime::local::{Event, Lease, Queue};
 use runtime::net::Writer;
 use runtime::time::{self, Instant};
 
@@ -74,6 +74,7 @@ struct Outbox {
     chunks: Vec<Bytes>,
     requests: Vec<(ApiIndex, Instant)>,
     counted_bytes: usize,
+    leases: Vec<Lease>,
     close: bool,
 }
 
@@ -173,7 +174,8 @@ impl Outbox {
         (outcome, counted): (Outcome, bool),
     ) {
         match outcome {
-            Outcome::Reply(Answer { chunks }) => {
+            Outcome::Reply(Answer { chunks, lease }) => {
+                self.leases.extend(lease);
                 if counted {
                     self.counted_bytes += chunks.iter().map(Bytes::len).sum::<usize>();
                 }

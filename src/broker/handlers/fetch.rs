@@ -14,7 +14,7 @@ use protocol::messages::fetch::{
 use protocol::{ErrorCode, Records, Str, Uuid};
 use runtime::time;
 
-use crate::connection::Outcome;
+use crate::connection::{Answer, Outcome};
 use crate::dispatch::Context;
 use crate::fetch::{
     Begun, Interest, Kind, Limits, News, PartitionKey, PartitionRead, ReadPlan, Reference,
@@ -61,7 +61,10 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
 
 fn limits(cx: &Context, request: &FetchRequest) -> Limits {
     let broker_max = cx.slot.settings().fetch_max_bytes;
-    let bytes_max = request.max_bytes.clamp(0, broker_max) as usize;
+    // A quarter of what is free, so that many slow readers cannot take all of it between them.
+    let budget = &cx.slot.answer_budget;
+    let share = ((budget.limit() - budget.used()) / 4).max(ANSWER_BYTES_ALWAYS);
+    let bytes_max = (request.max_bytes.clamp(0, broker_max) as usize).min(share);
     Limits { bytes_max, committed_only: request.isolation_level == 1 }
 }
 
@@ -143,8 +146,8 @@ fn answer(
         _ => begun.session,
     };
     let mut response = FetchResponse { session_id, ..FetchResponse::default() };
-    for (((key, _), read), news) in begun.wanted.into_iter().zip(reads).zip(news) {
-        if begun.kind == Kind::Incremental && !sessions.is_news(begun.session, &key, &news) {
+    for (((key, _), read), news) in begun.wanted.into_iter().zip(reads).zip(&news) {
+        if begun.kind == Kind::Incremental && !sessions.is_news(begun.session, &key, news) {
             continue;
         }
         cx.slot.metrics.bytes_fetched.add(read.records.len() as u64);
@@ -160,7 +163,13 @@ fn answer(
         }
     }
     drop(sessions);
-    cx.reply(&response)
+    let bytes = news.iter().map(|it| it.bytes).sum();
+    match cx.reply(&response) {
+        Outcome::Reply(answer) => {
+            Outcome::Reply(Answer { lease: cx.slot.answer_budget.try_lease(bytes), ..answer })
+        }
+        other => other,
+    }
 }
 
 fn news_of(read: &PartitionRead) -> News {
@@ -255,6 +264,8 @@ fn refused(index: i32, error: ErrorCode) -> PartitionData {
     }
 }
 
+/// What an answer may hold however little memory is free; it may exceed the budget by this.
+const ANSWER_BYTES_ALWAYS: usize = 64 << 10;
 const FIRST_VERSION_WITH_SESSIONS: i16 = 7;
 const FIRST_VERSION_WITH_IDS: i16 = 13;
 const FIRST_VERSION_WITH_LEADERS: i16 = 16;

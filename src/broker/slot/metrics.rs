@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use ::metrics::{Counter, Histogram, Snapshot};
 use protocol::ApiKey;
+use runtime::local::Budget;
 use runtime::time::Instant;
 
 use crate::dispatch::ApiIndex;
@@ -67,8 +68,12 @@ pub fn snapshot(slot: &Slot) -> Snapshot {
     }
     let gauges: [(&str, &str, f64); 4] = [
         ("coretide_connections", "Open client connections.", slot.connections.count() as f64),
-        ("coretide_memory_budget_bytes", "Memory budget of the slot.", slot.budget.limit() as f64),
-        ("coretide_memory_used_bytes", "Budgeted memory in use.", slot.budget.used() as f64),
+        (
+            "coretide_memory_budget_bytes",
+            "Memory budget of the slot.",
+            budgets(slot, |it| it.limit()),
+        ),
+        ("coretide_memory_used_bytes", "Budgeted memory in use.", budgets(slot, |it| it.used())),
         ("coretide_partitions", "Partitions that the slot leads.", slot.shard.count() as f64),
     ];
     for (name, help, value) in gauges {
@@ -77,6 +82,11 @@ pub fn snapshot(slot: &Slot) -> Snapshot {
     requests(&mut out, slot, &core);
     storage(&mut out, slot, &core);
     out
+}
+
+fn budgets(slot: &Slot, of: impl Fn(&Budget) -> usize) -> f64 {
+    let all = [&slot.budget, &slot.receive_budget, &slot.answer_budget];
+    all.into_iter().map(of).sum::<usize>() as f64
 }
 
 fn storage(out: &mut Snapshot, slot: &Slot, core: &str) {

@@ -41,7 +41,12 @@ pub struct Slot {
     pub index: SlotIndex,
     pub node: NodeId,
     pub storage: Storage,
+    /// What storage draws on.
     pub budget: Budget,
+    /// What frames on their way in may hold, beyond a small buffer for each connection.
+    pub receive_budget: Budget,
+    /// What fetched records on their way out may hold.
+    pub answer_budget: Budget,
     pub shard: Shard,
     pub links: Links,
     pub connections: Connections,
@@ -78,7 +83,8 @@ impl Slot {
         let node = host.node(index);
         let layers = BrokerLayers::of_node(&image, node, &host.statics);
         let settings = Rc::new(BrokerSettings::resolve(&layers));
-        let budget = Budget::new(host.memory_per_core as usize);
+        let share = host.memory_per_core as usize / MEMORY_SHARES;
+        let budget = Budget::new(host.memory_per_core as usize - 2 * share);
         let mut storage = StorageConfig::new(host.data_dir.clone(), budget.clone());
         storage.direct_io = identity.direct_io;
         storage.incarnation = identity.incarnation;
@@ -91,6 +97,8 @@ impl Slot {
             index,
             node,
             budget,
+            receive_budget: Budget::new(share),
+            answer_budget: Budget::new(share),
             shard: Shard::default(),
             links,
             connections: Connections::default(),
@@ -160,4 +168,7 @@ impl Slot {
     }
 }
 
+/// Of a slot's memory one share each is for frames coming in and for answers going out; storage
+/// has the rest. They are kept apart so that neither waits for one that waits for it.
+const MEMORY_SHARES: usize = 4;
 const CLOSE_LINES_PER_SECOND: u32 = 5;
