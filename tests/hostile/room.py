@@ -16,8 +16,8 @@ NEIGHBOUR_SECONDS_MAX = 1.0
 CASES = []
 
 CALLS["Fetch13"] = Call(1, 13, True, [
-    ("max_wait", "i32"), ("min_bytes", "i32"), ("max_bytes", "i32"), ("isolation", "i8"), ("session", "i32"),
-    ("epoch", "i32"),
+    ("replica", "i32"), ("max_wait", "i32"), ("min_bytes", "i32"), ("max_bytes", "i32"), ("isolation", "i8"),
+    ("session", "i32"), ("epoch", "i32"),
     ("topics", [("id", "uuid"), ("partitions", [("partition", "i32"), ("leader_epoch", "i32"), ("offset", "i64"),
                                                 ("fetched_epoch", "i32"), ("log_start", "i64"),
                                                 ("max_bytes", "i32")])]),
@@ -45,9 +45,9 @@ def case(number, ours=False):
 class Neighbour(threading.Thread):
     """A well-behaved client on a connection of its own: asks, ten times a second, and notes how long answers take."""
 
-    def __init__(self, bootstrap):
+    def __init__(self, bootstrap, is_ours):
         super().__init__(daemon=True)
-        self.bootstrap, self.slowest, self.fault, self.done = bootstrap, 0.0, None, False
+        self.bootstrap, self.is_ours, self.slowest, self.fault, self.done = bootstrap, is_ours, 0.0, None, False
         self.answers = 0
 
     def run(self):
@@ -65,14 +65,14 @@ class Neighbour(threading.Thread):
     def undisturbed(self):
         slowest, self.slowest = self.slowest, 0.0
         check(self.fault is None, f"the neighbour's connection: {self.fault}")
-        check(slowest <= NEIGHBOUR_SECONDS_MAX, f"the neighbour waited {slowest:.3f} s for an answer")
+        check(not self.is_ours or slowest <= NEIGHBOUR_SECONDS_MAX, f"the neighbour waited {slowest:.3f} s for an answer")
 
 
 class Room:
     def __init__(self, bootstrap, broker=None):
         self.bootstrap, self.broker = bootstrap, broker
         self.cluster = Cluster(bootstrap)
-        self.neighbour = Neighbour(bootstrap)
+        self.neighbour = Neighbour(bootstrap, broker is not None)
         self.neighbour.start()
         self.topics = []
 
