@@ -250,7 +250,7 @@ def config_values(room):
         body = {"resources": [{"type": 2, "name": topic, "configs": [{"name": name, "operation": 0, "value": value}]}]}
         result = room.ask("IncrementalAlterConfigs", body)["results"][0]
         check(result["error"] in (40, 42), f"{name}={value[:20]!r}: error {result['error']}")
-        check(len(result["message"] or "") < 10_000, f"{name}: the refusal repeats the value")
+        check(not room.broker or len(result["message"] or "") < 10_000, f"{name}: the refusal repeats the value")
 
 
 @case("N8")
