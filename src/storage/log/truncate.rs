@@ -14,10 +14,10 @@ use crate::checkpoint::RecoveryPoint;
 use crate::directory::SegmentFile;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::errors::{ReadError, TruncateError};
-use crate::index::SegmentIndex;
+use crate::index::{IndexFlushed, SegmentIndex};
 use crate::open_files::FileRole;
 use crate::producer::{ProducerSnapshot, Producers};
-use crate::segment::{ActiveSegment, IndexFlushed, RollsFrom};
+use crate::segment::{ActiveSegment, RollsFrom};
 
 /// The log as it will be.
 struct Cut {
@@ -189,8 +189,7 @@ impl LogInner {
             position: cut.position,
             offset: cut.end,
             epoch: cut.epochs.latest().map_or(-1, |latest| latest.epoch),
-            offset_entries: cut.index.offsets().len() as u32,
-            time_entries: cut.index.times().len() as u32,
+            index: IndexFlushed::all_of(&cut.index),
         };
         self.change_checkpoint(|checkpoint| {
             checkpoint.clean = false;
@@ -236,14 +235,14 @@ impl LogInner {
             let state = &mut *self.state.borrow_mut();
             self.storage.memory().on_tail_cleared(state.tail.clear());
             state.sealed.retain(|segment| segment.base_offset < cut.base);
-            let entries = (cut.index.offsets().len(), cut.index.times().len());
+            let index_flushed = IndexFlushed::all_of(&cut.index);
             state.active = ActiveSegment {
                 base_offset: cut.base,
                 size: cut.position,
                 allocated: cut.position,
                 exists: true,
                 index: Some(cut.index),
-                index_flushed: IndexFlushed { offset_entries: entries.0, time_entries: entries.1 },
+                index_flushed,
                 rolls_from: RollsFrom::Unread,
                 jitter_ms: state.active.jitter_ms,
             };
