@@ -7,7 +7,7 @@ use std::time::Duration;
 use metadata::image::OpenedPartition;
 use protocol::messages::fetch::EpochEndOffset;
 use protocol::{ErrorCode, NodeId, Str, Uuid};
-use runtime::time;
+use runtime::{task, time};
 use storage::epochs::EpochEnd;
 use storage::{Log, LogOptions, OpenError, RecoveryReport};
 
@@ -24,6 +24,16 @@ pub enum Unavailable {
     Offline(String),
     #[error("the partition is closed")]
     Closed,
+}
+
+/// What came of opening a log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opened {
+    Yes,
+    /// Trying again later may help.
+    MayPass,
+    /// Only a person or another replica can help, or nobody wants it any more.
+    Damaged,
 }
 
 /// A partition of this slot.
@@ -67,21 +77,50 @@ impl Partition {
         LeaderHint { node: self.node.get(), epoch: self.leader_epoch.get() }
     }
 
-    /// Opens the log; on damage the partition stays offline and says so.
-    pub async fn open(self: Rc<Self>, slot: &Slot) {
+    /// Opens the log; on damage the partition stays offline and says so. What may pass by itself,
+    /// as a full disk does, is tried again until it has.
+    pub async fn open(self: Rc<Self>, slot: Rc<Slot>) {
         self.node.set(slot.node);
-        let state = match self.open_log(slot).await {
+        if self.try_open(&slot).await == Opened::MayPass {
+            task::spawn(self.open_later(slot));
+        }
+    }
+
+    async fn open_later(self: Rc<Self>, slot: Rc<Slot>) {
+        while slot.stopping.or(time::sleep(REOPEN_PAUSE)).await.is_some() {
+            let offline = matches!(&*self.state.borrow(), Err(Unavailable::Offline(_)));
+            if !offline || self.try_open(&slot).await != Opened::MayPass {
+                return;
+            }
+        }
+    }
+
+    async fn try_open(&self, slot: &Slot) -> Opened {
+        let (state, opened) = match self.open_log(slot).await {
             Ok((log, report)) => {
                 self.say(&report);
                 log.begin_epoch(self.leader_epoch.get());
-                Ok(log)
+                (Ok(log), Opened::Yes)
             }
             Err(why) => {
-                tracing::error!(partition = %self.name(), %why, "the partition is offline");
-                Err(Unavailable::Offline(why.to_string()))
+                let (said, text) = (self.state.borrow().clone(), why.to_string());
+                if !matches!(said, Err(Unavailable::Offline(before)) if before == text) {
+                    tracing::error!(partition = %self.name(), %why, "the partition is offline");
+                }
+                let may_pass = matches!(why, OpenError::Io(_));
+                let opened = if may_pass { Opened::MayPass } else { Opened::Damaged };
+                (Err(Unavailable::Offline(text)), opened)
             }
         };
+        // It may have been closed or deleted meanwhile; then what was opened goes again.
+        if matches!(&*self.state.borrow(), Err(Unavailable::Closed)) {
+            if let Ok(log) = state {
+                log.close().await;
+            }
+            return Opened::Damaged;
+        }
         *self.state.borrow_mut() = state;
+        opened
     }
 
     /// A topic made anew under an old name may find the old one's directory, which another slot
@@ -181,3 +220,4 @@ impl Partition {
 /// How long another slot may take to move a deleted namesake out of the way.
 const PREDECESSOR_WAIT: Duration = Duration::from_secs(10);
 const PREDECESSOR_POLL: Duration = Duration::from_millis(2);
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
