@@ -21,17 +21,13 @@
 //! 80   4  recovery point: leader epoch of the batch before it, −1 when none
 //! 84   4  entries of that segment's offset index that lie before it
 //! 88   4  entries of that segment's time index that lie before it
-//! 92   4  CRC-32C over those entries of the offset index
-//! 96   4  CRC-32C over those entries of the time index
-//! 100  4  zero
-//! 104  8  offset of the producer snapshot to start from, −1 when none
-//! 112  4  CRC-32C over 0..112
+//! 92   4  zero
+//! 96   8  offset of the producer snapshot to start from, −1 when none
+//! 104  4  CRC-32C over 0..104
 //! ```
 
 use runtime::file::{ALIGNMENT, AlignedBuf, Block};
 use thiserror::Error;
-
-use crate::index::IndexFlushed;
 
 /// Name of the file in the log's directory.
 pub const CHECKPOINT_FILE_NAME: &str = "checkpoint";
@@ -46,8 +42,8 @@ pub struct RecoveryPoint {
     pub offset: i64,
     /// Leader epoch of the batch before it; −1 when there is none.
     pub epoch: i32,
-    /// What the index files of that segment hold of the batches before it.
-    pub index: IndexFlushed,
+    pub offset_entries: u32,
+    pub time_entries: u32,
 }
 
 impl RecoveryPoint {
@@ -58,7 +54,8 @@ impl RecoveryPoint {
             position: 0,
             offset,
             epoch: -1,
-            index: IndexFlushed::default(),
+            offset_entries: 0,
+            time_entries: 0,
         }
     }
 }
@@ -162,10 +159,8 @@ impl Checkpoint {
         put(&point.position.to_be_bytes());
         put(&point.offset.to_be_bytes());
         put(&point.epoch.to_be_bytes());
-        put(&point.index.offset_entries.to_be_bytes());
-        put(&point.index.time_entries.to_be_bytes());
-        put(&point.index.offset_crc.to_be_bytes());
-        put(&point.index.time_crc.to_be_bytes());
+        put(&point.offset_entries.to_be_bytes());
+        put(&point.time_entries.to_be_bytes());
         put(&[0; 4]);
         put(&self.producers_offset.to_be_bytes());
         let crc = crc32c::crc32c(&fields[..CRC_AT]);
@@ -191,12 +186,8 @@ impl Checkpoint {
             position: int8(fields, 64) as u64,
             offset: int8(fields, 72),
             epoch: int4(fields, 80),
-            index: IndexFlushed {
-                offset_entries: int4(fields, 84) as u32,
-                time_entries: int4(fields, 88) as u32,
-                offset_crc: int4(fields, 92) as u32,
-                time_crc: int4(fields, 96) as u32,
-            },
+            offset_entries: int4(fields, 84) as u32,
+            time_entries: int4(fields, 88) as u32,
         };
         let checkpoint = Checkpoint {
             topic_id,
@@ -207,7 +198,7 @@ impl Checkpoint {
             incarnation: int8(fields, 40),
             log_start_offset: int8(fields, 48),
             recovery_point,
-            producers_offset: int8(fields, 104),
+            producers_offset: int8(fields, 96),
         };
         Ok((int8(fields, 8) as u64, checkpoint))
     }
@@ -230,7 +221,7 @@ fn int4(fields: &[u8; FIELD_BYTES], at: usize) -> i32 {
 }
 
 pub const SLOT_BYTES: usize = 4096;
-const CRC_AT: usize = 112;
+const CRC_AT: usize = 104;
 pub const FIELD_BYTES: usize = CRC_AT + 4;
 const MAGIC: [u8; 7] = *b"\xffctstat";
 const FORMAT: u8 = 1;

@@ -95,24 +95,17 @@ pub enum SegmentFile {
     Log,
     OffsetIndex,
     TimeIndex,
-    /// Checksums of the two indexes of a sealed segment.
-    IndexSums,
 }
 
 impl SegmentFile {
-    pub const ALL: [SegmentFile; 4] = [
-        SegmentFile::Log,
-        SegmentFile::OffsetIndex,
-        SegmentFile::TimeIndex,
-        SegmentFile::IndexSums,
-    ];
+    pub const ALL: [SegmentFile; 3] =
+        [SegmentFile::Log, SegmentFile::OffsetIndex, SegmentFile::TimeIndex];
 
     fn ending(self) -> &'static str {
         match self {
             SegmentFile::Log => ".log",
             SegmentFile::OffsetIndex => ".index",
             SegmentFile::TimeIndex => ".timeindex",
-            SegmentFile::IndexSums => ".indexsums",
         }
     }
 

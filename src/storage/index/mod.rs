@@ -14,12 +14,10 @@
 
 mod offset_index;
 mod segment_index;
-mod sums;
 mod time_index;
 
 pub use offset_index::{OffsetEntry, OffsetIndex};
 pub use segment_index::{IndexFiles, IndexPolicy, IndexedBatch, ScanStart, SegmentIndex};
-pub use sums::{IndexFlushed, IndexSums};
 pub use time_index::{TimeEntry, TimeIndex};
 
 use thiserror::Error;

@@ -16,9 +16,9 @@ use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, RecoveryPoint};
 use crate::directory::SegmentFile;
 use crate::epochs::EPOCHS_FILE_NAME;
-use crate::index::IndexFlushed;
 use crate::open_files::FileRole;
 use crate::producer::PRODUCERS_FILE_EXTENSION;
+use crate::segment::IndexFlushed;
 
 /// Bytes written to a log after which its recovery point moves: what a restart has to scan.
 const UNCHECKED_BYTES_MAX: u64 = 16 << 20;
@@ -117,9 +117,10 @@ impl LogInner {
         let mut entries = flushed;
         if let Some(index) = active.index.as_mut() {
             index.seal();
-            offset_entries = index.offsets().to_file(flushed.offset_entries as usize);
-            time_entries = index.times().to_file(flushed.time_entries as usize);
-            entries = flushed.followed_by(&offset_entries, &time_entries);
+            offset_entries = index.offsets().to_file(flushed.offset_entries);
+            time_entries = index.times().to_file(flushed.time_entries);
+            entries.offset_entries = index.offsets().len();
+            entries.time_entries = index.times().len();
             active.index_flushed = entries;
         }
         let point = RecoveryPoint {
@@ -127,7 +128,8 @@ impl LogInner {
             position: active.size,
             offset: state.end,
             epoch: state.epochs.latest().map_or(-1, |latest| latest.epoch),
-            index: entries,
+            offset_entries: entries.offset_entries as u32,
+            time_entries: entries.time_entries as u32,
         };
         let epochs = (!state.epochs_saved).then(|| state.epochs.to_file());
         state.epochs_saved = true;
@@ -138,10 +140,11 @@ impl LogInner {
     /// Writes the derived files, durably.
     async fn save(&self, capture: &Capture) -> Result<(), FsError> {
         let base = capture.point.segment_base;
+        let IndexFlushed { offset_entries, time_entries } = capture.flushed;
         let index = self.segment_path(base, SegmentFile::OffsetIndex);
-        append_entries(&index, capture.flushed.offset_bytes(), &capture.offset_entries).await?;
+        append_entries(&index, offset_entries * 8, &capture.offset_entries).await?;
         let times = self.segment_path(base, SegmentFile::TimeIndex);
-        append_entries(&times, capture.flushed.time_bytes(), &capture.time_entries).await?;
+        append_entries(&times, time_entries * 12, &capture.time_entries).await?;
         if let Some(epochs) = &capture.epochs {
             runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), epochs).await?;
         }

@@ -6,12 +6,11 @@
 use std::rc::Rc;
 
 use protocol::batch::BatchHeader;
-use runtime::file::FsError;
 
 use super::LogInner;
 use crate::directory::SegmentFile;
 use crate::errors::ReadError;
-use crate::index::{IndexFiles, IndexSums, IndexedBatch, ScanStart, SegmentIndex};
+use crate::index::{IndexedBatch, ScanStart, SegmentIndex};
 use crate::recovery::{Entries, Scanner, load_index};
 use crate::segment::{Chain, Largest};
 
@@ -26,7 +25,8 @@ impl LogInner {
             }
             (active.base_offset, active.size, active.index_flushed)
         };
-        let entries = Entries::First(flushed);
+        let entries =
+            Entries::First { offsets: flushed.offset_entries, times: flushed.time_entries };
         let dir = self.dir.borrow().clone();
         let loaded = load_index(&dir, base, self.index_policy(), size, entries).await?;
         let (index, flushed) = match loaded {
@@ -97,28 +97,11 @@ impl LogInner {
         let mut index = self.index_from_batches(base, size).await?;
         index.seal();
         tracing::warn!(log = %self.name(), segment = base, "an index was made again");
-        self.write_index(base, size, &index).await?;
+        let path = self.segment_path(base, SegmentFile::OffsetIndex);
+        runtime::fs::write_atomic(path, &index.offsets().to_file(0)).await?;
+        let path = self.segment_path(base, SegmentFile::TimeIndex);
+        runtime::fs::write_atomic(path, &index.times().to_file(0)).await?;
         Ok(self.keep_index(base, index))
-    }
-
-    /// The index files of a sealed segment, then their checksums, each durably.
-    pub async fn write_index(
-        &self,
-        base: i64,
-        log_bytes: u64,
-        index: &SegmentIndex,
-    ) -> Result<(), FsError> {
-        let (offsets, times) = (index.offsets().to_file(0), index.times().to_file(0));
-        let files = IndexFiles { offsets: &offsets, times: &times, log_bytes };
-        let sums = IndexSums::of(&files).to_file();
-        for (file, bytes) in [
-            (SegmentFile::OffsetIndex, &offsets),
-            (SegmentFile::TimeIndex, &times),
-            (SegmentFile::IndexSums, &sums),
-        ] {
-            runtime::fs::write_atomic(self.segment_path(base, file), bytes).await?;
-        }
-        Ok(())
     }
 
     fn keep_index(self: &Rc<Self>, base: i64, index: SegmentIndex) -> Rc<SegmentIndex> {

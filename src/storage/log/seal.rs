@@ -9,6 +9,7 @@ use runtime::file::FsError;
 
 use super::LogInner;
 use crate::background;
+use crate::directory::SegmentFile;
 use crate::index::SegmentIndex;
 use crate::open_files::FileRole;
 
@@ -74,6 +75,11 @@ impl LogInner {
         // It is written no more: readers open it for reading.
         drop(file);
         self.storage.open_files().forget((self.number, FileRole::Segment(base)));
-        self.write_index(base, segment.size, &segment.index).await
+        let offsets = segment.index.offsets().to_file(0);
+        let path = self.segment_path(base, SegmentFile::OffsetIndex);
+        runtime::fs::write_atomic(path, &offsets).await?;
+        let times = segment.index.times().to_file(0);
+        let path = self.segment_path(base, SegmentFile::TimeIndex);
+        runtime::fs::write_atomic(path, &times).await
     }
 }

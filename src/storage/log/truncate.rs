@@ -14,10 +14,10 @@ use crate::checkpoint::RecoveryPoint;
 use crate::directory::SegmentFile;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::errors::{ReadError, TruncateError};
-use crate::index::{IndexFlushed, SegmentIndex};
+use crate::index::SegmentIndex;
 use crate::open_files::FileRole;
 use crate::producer::{ProducerSnapshot, Producers};
-use crate::segment::{ActiveSegment, RollsFrom};
+use crate::segment::{ActiveSegment, IndexFlushed, RollsFrom};
 
 /// The log as it will be.
 struct Cut {
@@ -189,7 +189,8 @@ impl LogInner {
             position: cut.position,
             offset: cut.end,
             epoch: cut.epochs.latest().map_or(-1, |latest| latest.epoch),
-            index: IndexFlushed::all_of(&cut.index),
+            offset_entries: cut.index.offsets().len() as u32,
+            time_entries: cut.index.times().len() as u32,
         };
         self.change_checkpoint(|checkpoint| {
             checkpoint.clean = false;
@@ -235,14 +236,14 @@ impl LogInner {
             let state = &mut *self.state.borrow_mut();
             self.storage.memory().on_tail_cleared(state.tail.clear());
             state.sealed.retain(|segment| segment.base_offset < cut.base);
-            let index_flushed = IndexFlushed::all_of(&cut.index);
+            let entries = (cut.index.offsets().len(), cut.index.times().len());
             state.active = ActiveSegment {
                 base_offset: cut.base,
                 size: cut.position,
                 allocated: cut.position,
                 exists: true,
                 index: Some(cut.index),
-                index_flushed,
+                index_flushed: IndexFlushed { offset_entries: entries.0, time_entries: entries.1 },
                 rolls_from: RollsFrom::Unread,
                 jitter_ms: state.active.jitter_ms,
             };

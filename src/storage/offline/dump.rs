@@ -112,7 +112,6 @@ pub fn dump(path: &Path, options: DumpOptions) -> Result<Dump, OfflineError> {
             Ok(index) => Content::Times(index.entries().collect()),
             Err(damage) => damaged(&mut ready, &damage),
         },
-        SegmentFile::IndexSums => return Err(OfflineError::NotALog(path.to_owned())),
     };
     Ok(Dump { content, options, ready, _access: access })
 }

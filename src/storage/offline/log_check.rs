@@ -15,7 +15,7 @@ use crate::checkpoint::{
 use crate::directory::{IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
 use crate::envelope::EnvelopeError;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
-use crate::index::{IndexFlushed, IndexSums};
+use crate::index::{OffsetIndex, TimeIndex};
 use crate::log::parse_snapshot_name;
 use crate::producer::ProducerSnapshot;
 use crate::segment::{Chain, TrailerSalt};
@@ -211,8 +211,6 @@ impl LogCheck {
             }
             chain.next_offset = base;
             let next_base = bases.get(number + 1).copied();
-            let window = Window::open(&self.dir.join(SegmentFile::Log.name(base)))?;
-            let index = self.index_check(base, next_base, window.length())?;
             let around = Surroundings {
                 next_base,
                 epochs: self.epochs.as_ref(),
@@ -222,6 +220,8 @@ impl LogCheck {
                 }),
                 options,
             };
+            let window = Window::open(&self.dir.join(SegmentFile::Log.name(base)))?;
+            let index = self.index_check(base, next_base, window.length())?;
             let check = SegmentCheck::new(window, chain, around, Some(index));
             let (found, behind) = check.run()?;
             chain = behind;
@@ -238,68 +238,40 @@ impl LogCheck {
     /// All entries of a sealed segment count; of the one that grows, those before the recovery
     /// point.
     fn index_check(
-        &mut self,
+        &self,
         base: i64,
         next_base: Option<i64>,
         log_bytes: u64,
     ) -> Result<IndexCheck, OfflineError> {
         let point = self.checkpoint.map(|(_, checkpoint)| checkpoint.recovery_point);
-        let sums = if next_base.is_some() { self.read_sums(base)? } else { None };
-        let flushed = match point {
-            Some(point) if next_base.is_none() && base == point.segment_base => Some(point.index),
-            // Behind the recovery point nothing was promised about the indexes.
-            Some(point) if base > point.segment_base => Some(IndexFlushed::default()),
-            _ => None,
+        let in_use = point.filter(|point| base >= point.segment_base && next_base.is_none());
+        let entries = |file: SegmentFile| {
+            let in_use = in_use.filter(|point| point.segment_base == base);
+            let known = in_use.map(|point| match file {
+                SegmentFile::TimeIndex => point.time_entries as usize * TimeIndex::ENTRY_BYTES,
+                _ => point.offset_entries as usize * OffsetIndex::ENTRY_BYTES,
+            });
+            match point {
+                // Behind the recovery point nothing was promised about the indexes.
+                Some(point) if base > point.segment_base => Some(0),
+                Some(_) | None => known,
+            }
         };
-        let offsets =
-            self.read_index(SegmentFile::OffsetIndex.name(base), |file| match flushed {
-                Some(flushed) => (flushed.offset_bytes(), flushed.offsets_of(file).is_none()),
-                None => (file.len(), sums.is_some_and(|sums| !sums.offsets_match(file))),
-            })?;
-        let times = self.read_index(SegmentFile::TimeIndex.name(base), |file| match flushed {
-            Some(flushed) => (flushed.time_bytes(), flushed.times_of(file).is_none()),
-            None => (file.len(), sums.is_some_and(|sums| !sums.times_match(file))),
-        })?;
+        let load = |file: SegmentFile| -> Result<IndexFile, OfflineError> {
+            let name = file.name(base);
+            let wanted = entries(file);
+            let mut bytes = match self.has(&name) {
+                true => Some(self.read(&name)?),
+                false => None,
+            };
+            if let (Some(bytes), Some(wanted)) = (&mut bytes, wanted) {
+                bytes.truncate(wanted);
+            }
+            let required = self.is_ours() && wanted != Some(0);
+            Ok(IndexFile { path: self.dir.join(name), bytes, required })
+        };
+        let (offsets, times) = (load(SegmentFile::OffsetIndex)?, load(SegmentFile::TimeIndex)?);
         Ok(IndexCheck::new(base, log_bytes, offsets, times))
-    }
-
-    /// An index file; `look` says how many of its bytes count and whether they were changed.
-    fn read_index(
-        &self,
-        name: String,
-        look: impl Fn(&[u8]) -> (usize, bool),
-    ) -> Result<IndexFile, OfflineError> {
-        let path = self.dir.join(&name);
-        if !self.has(&name) {
-            let (_, changed) = look(&[]);
-            let required = self.is_ours() && changed;
-            return Ok(IndexFile { path, bytes: None, required, changed: false });
-        }
-        let mut bytes = self.read(&name)?;
-        let (counted, changed) = look(&bytes);
-        bytes.truncate(counted);
-        Ok(IndexFile { path, bytes: Some(bytes), required: true, changed })
-    }
-
-    /// The checksums of a sealed segment's indexes. Behind the recovery point they may not have
-    /// been written yet.
-    fn read_sums(&mut self, base: i64) -> Result<Option<IndexSums>, OfflineError> {
-        let name = SegmentFile::IndexSums.name(base);
-        if !self.has(&name) {
-            let point = self.checkpoint.map(|(_, checkpoint)| checkpoint.recovery_point);
-            if point.is_some_and(|point| base < point.segment_base) {
-                self.fault(&name, 0, FaultKind::IndexMissing);
-            }
-            return Ok(None);
-        }
-        match IndexSums::from_file(&self.read(&name)?) {
-            Ok(sums) => Ok(Some(sums)),
-            Err(error) => {
-                self.refuse_newer(&name, &error)?;
-                self.fault(&name, 0, FaultKind::Sums(error));
-                Ok(None)
-            }
-        }
     }
 
     /// The log reaches at least as far as its checkpoint says.

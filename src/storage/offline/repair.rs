@@ -178,7 +178,7 @@ fn remove_derived(log: &LogCheck, report: &mut RepairReport) -> Result<(), Offli
     for name in names_in(&log.dir)? {
         let is_index = matches!(
             SegmentFile::parse(&name),
-            Some((_, SegmentFile::OffsetIndex | SegmentFile::TimeIndex | SegmentFile::IndexSums))
+            Some((_, SegmentFile::OffsetIndex | SegmentFile::TimeIndex))
         );
         if is_index || name == EPOCHS_FILE_NAME || parse_snapshot_name(&name).is_some() {
             let path = log.dir.join(&name);

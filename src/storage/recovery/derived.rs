@@ -1,13 +1,11 @@
 //! The files that batches could give back, read where they can be.
 
-use std::path::{Path, PathBuf};
-
 use runtime::file::FsError;
 
 use super::inventory::Inventory;
 use crate::directory::SegmentFile;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
-use crate::index::{IndexFiles, IndexFlushed, IndexPolicy, IndexSums, SegmentIndex};
+use crate::index::{IndexFiles, IndexPolicy, OffsetIndex, SegmentIndex, TimeIndex};
 use crate::log::snapshot_name;
 use crate::producer::{ProducerLimits, ProducerSnapshot, Producers};
 
@@ -47,50 +45,51 @@ pub async fn load_producers(
 /// How much of an index file counts.
 #[derive(Clone, Copy)]
 pub enum Entries {
-    /// All of a sealed segment's files; the file of sums says what they must be.
     All,
-    /// What was written of a segment that grows.
-    First(IndexFlushed),
+    First { offsets: usize, times: usize },
 }
 
 /// The indexes of a segment with `log_bytes` bytes of batches, as its files have them; none when
 /// they must be taken from the batches.
 pub async fn load_index(
-    dir: &Path,
+    dir: &std::path::Path,
     base: i64,
     policy: IndexPolicy,
     log_bytes: u64,
     entries: Entries,
 ) -> Result<Option<SegmentIndex>, FsError> {
-    let read = |file: SegmentFile| read_if_there(dir.join(file.name(base)));
-    let offsets = read(SegmentFile::OffsetIndex).await?;
-    let times = read(SegmentFile::TimeIndex).await?;
-    let files = match entries {
-        Entries::All => {
-            let sums = read(SegmentFile::IndexSums).await?;
-            let (Some(sums), Some(offsets), Some(times)) = (&sums, &offsets, &times) else {
-                return Ok(None);
-            };
-            let files = IndexFiles { offsets, times, log_bytes };
-            let known = IndexSums::from_file(sums).ok();
-            known.filter(|known| *known == IndexSums::of(&files)).map(|_| files)
-        }
-        Entries::First(flushed) => {
-            let offsets = flushed.offsets_of(offsets.as_deref().unwrap_or_default());
-            let times = flushed.times_of(times.as_deref().unwrap_or_default());
-            offsets.zip(times).map(|(offsets, times)| IndexFiles { offsets, times, log_bytes })
+    let offsets = read_if_there(&dir.join(SegmentFile::OffsetIndex.name(base))).await?;
+    let times = read_if_there(&dir.join(SegmentFile::TimeIndex.name(base))).await?;
+    let (offset_bytes, time_bytes) = match entries {
+        Entries::All => (None, None),
+        Entries::First { offsets, times } => {
+            (Some(offsets * OffsetIndex::ENTRY_BYTES), Some(times * TimeIndex::ENTRY_BYTES))
         }
     };
-    let Some(files) = files else { return Ok(None) };
-    let parsed = SegmentIndex::parse(base, policy, files);
+    let (Some(offsets), Some(times)) =
+        (first_bytes(offsets.as_deref(), offset_bytes), first_bytes(times.as_deref(), time_bytes))
+    else {
+        return Ok(None);
+    };
+    let parsed = SegmentIndex::parse(base, policy, IndexFiles { offsets, times, log_bytes });
     Ok(parsed.ok().map(|mut index| {
         index.resume_at_end(log_bytes);
         index
     }))
 }
 
-async fn read_if_there(path: PathBuf) -> Result<Option<Vec<u8>>, FsError> {
-    match runtime::fs::read(&path).await {
+/// The first `bytes` of a file, or all of it; none when it does not have them.
+fn first_bytes(file: Option<&[u8]>, bytes: Option<usize>) -> Option<&[u8]> {
+    match (file, bytes) {
+        (_, Some(0)) => Some(&[]),
+        (Some(file), Some(bytes)) => file.get(..bytes),
+        (file, None) => file,
+        (None, Some(_)) => None,
+    }
+}
+
+async fn read_if_there(path: &std::path::Path) -> Result<Option<Vec<u8>>, FsError> {
+    match runtime::fs::read(path).await {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -28,11 +28,11 @@ use crate::checkpoint::Checkpoint;
 use crate::directory::Identity;
 use crate::epochs::LeaderEpochs;
 use crate::errors::OpenError;
-use crate::index::{IndexFlushed, SegmentIndex};
+use crate::index::SegmentIndex;
 use crate::log::{Log, LogInner, State};
 use crate::options::LogOptions;
 use crate::producer::Producers;
-use crate::segment::{ActiveSegment, RollsFrom};
+use crate::segment::{ActiveSegment, IndexFlushed, RollsFrom};
 use crate::store::Storage;
 use walk::Walk;
 

@@ -12,10 +12,10 @@ use super::scanner::{Scanner, Step};
 use crate::directory::SegmentFile;
 use crate::epochs::{EpochStart, LeaderEpochs};
 use crate::errors::OpenError;
-use crate::index::{IndexFlushed, IndexedBatch, SegmentIndex};
+use crate::index::{IndexedBatch, SegmentIndex};
 use crate::log::{LogInner, producer_batch};
 use crate::producer::Producers;
-use crate::segment::{Chain, Largest, RollsFrom, SealedSegment};
+use crate::segment::{Chain, IndexFlushed, Largest, RollsFrom, SealedSegment};
 
 pub struct Walk<'a> {
     log: &'a Rc<LogInner>,
@@ -159,7 +159,10 @@ impl<'a> Walk<'a> {
 
     async fn load_point_index(&self) -> Result<Option<SegmentIndex>, OpenError> {
         let point = self.inventory.checkpoint.recovery_point;
-        let entries = Entries::First(point.index);
+        let entries = Entries::First {
+            offsets: point.offset_entries as usize,
+            times: point.time_entries as usize,
+        };
         let policy = self.log.index_policy();
         let dir = &self.inventory.dir;
         Ok(load_index(dir, point.segment_base, policy, point.position, entries).await?)
@@ -304,7 +307,10 @@ impl<'a> Walk<'a> {
         if !loaded || base != point.segment_base {
             return IndexFlushed::default();
         }
-        point.index
+        IndexFlushed {
+            offset_entries: point.offset_entries as usize,
+            time_entries: point.time_entries as usize,
+        }
     }
 
     /// Nothing is served that another crash could take back.
@@ -349,7 +355,10 @@ impl<'a> Walk<'a> {
         state.active.exists = length.is_some();
         state.active.allocated = length.copied().unwrap_or(0);
         state.active.size = point.position;
-        state.active.index_flushed = point.index;
+        state.active.index_flushed = IndexFlushed {
+            offset_entries: point.offset_entries as usize,
+            time_entries: point.time_entries as usize,
+        };
         state.epochs = std::mem::take(&mut self.epochs);
         let limits = self.log.storage.producer_limits();
         let end = point.offset;

@@ -12,7 +12,7 @@ pub use trailer::{TRAILER_BYTES, Trailer, TrailerSalt, blocks_with_trailer, ends
 
 use std::rc::Rc;
 
-use crate::index::{IndexFlushed, SegmentIndex, TimeEntry};
+use crate::index::{SegmentIndex, TimeEntry};
 
 /// Files are written in whole blocks of this many bytes.
 pub const BLOCK: usize = runtime::file::ALIGNMENT;
@@ -73,6 +73,13 @@ pub struct ActiveSegment {
     pub rolls_from: RollsFrom,
     /// What `segment.jitter.ms` takes off `segment.ms` for this segment.
     pub jitter_ms: i64,
+}
+
+/// Entries of the two indexes that are in their files already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexFlushed {
+    pub offset_entries: usize,
+    pub time_entries: usize,
 }
 
 /// Where the age of the active segment counts from.
