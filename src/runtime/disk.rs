@@ -46,6 +46,11 @@ impl FsError {
         self.source.kind()
     }
 
+    /// Nothing was to be changed: what is on disk is what was there before.
+    pub fn was_reading(&self) -> bool {
+        matches!(self.op, "open" | "read" | "list" | "stat" | "inspect")
+    }
+
     /// No space, quota or file size left: what frees up may be tried again.
     pub fn is_full(&self) -> bool {
         matches!(

@@ -40,6 +40,8 @@ pub(crate) struct Disk {
     pub(crate) capacity: Cell<u64>,
     pub(crate) direct_io: bool,
     pub(crate) planned: RefCell<Vec<PlannedFault>>,
+    /// What the latest planned fault hit.
+    pub(crate) last_fault: RefCell<String>,
     pub(crate) error_permille: RefCell<[u32; 5]>,
     /// How often an operation is slow, of 1,000, and how slow it then is.
     pub(crate) slow: Cell<(u32, Duration)>,
@@ -52,6 +54,7 @@ impl Disk {
             capacity: Cell::new(capacity),
             direct_io,
             planned: RefCell::new(Vec::new()),
+            last_fault: RefCell::new(String::new()),
             error_permille: RefCell::new([0; 5]),
             slow: Cell::new((0, Duration::ZERO)),
         }
@@ -100,6 +103,7 @@ impl Disk {
         });
         if let Some(index) = hit {
             let fault = planned.remove(index);
+            *self.last_fault.borrow_mut() = format!("{op:?} {text}");
             world.record("disk.fault", &[op as u64, fault.errno as u64]);
             return Err(io::Error::from_raw_os_error(fault.errno));
         }

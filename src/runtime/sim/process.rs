@@ -86,7 +86,8 @@ pub(crate) struct Process {
     alive: Cell<bool>,
     reaped: Cell<bool>,
     ending: Cell<Ending>,
-    mains_left: Cell<usize>,
+    /// Which cores' main futures are done.
+    cores_ended: RefCell<Vec<bool>>,
     stop_requested: Cell<bool>,
     stop_waiters: RefCell<Vec<Waker>>,
     stats: RefCell<Vec<Stats>>,
@@ -101,7 +102,7 @@ impl Process {
             alive: Cell::new(true),
             reaped: Cell::new(false),
             ending: Cell::new(Ending::Exit),
-            mains_left: Cell::new(cores),
+            cores_ended: RefCell::new(vec![false; cores]),
             stop_requested: Cell::new(false),
             stop_waiters: RefCell::new(Vec::new()),
             stats: RefCell::new(vec![Stats::default(); cores]),
@@ -135,11 +136,17 @@ impl Process {
         }
     }
 
-    fn on_main_done(&self, exit: Exit) {
-        self.mains_left.set(self.mains_left.get() - 1);
+    /// Whether the executor of a core is gone, and with it all its tasks.
+    pub(crate) fn core_ended(&self, core: usize) -> bool {
+        self.cores_ended.borrow()[core]
+    }
+
+    fn on_main_done(&self, core: usize, exit: Exit) {
+        self.cores_ended.borrow_mut()[core] = true;
+        let all_ended = self.cores_ended.borrow().iter().all(|ended| *ended);
         match exit {
             Exit::Failed(_) => self.exit(exit),
-            Exit::Clean if self.mains_left.get() == 0 => self.exit(Exit::Clean),
+            Exit::Clean if all_ended => self.exit(Exit::Clean),
             Exit::Clean => {}
         }
     }
@@ -192,7 +199,7 @@ where
         let owner = process.clone();
         let body = async move {
             let exit = main(Core { index, count, mesh }).await;
-            owner.on_main_done(exit);
+            owner.on_main_done(index, exit);
         };
         let context = Context { world: world.clone(), process: process.clone(), core: index };
         enter(&context, || world.scheduler.spawn(&process, index, Box::pin(body)));

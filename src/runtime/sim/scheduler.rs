@@ -89,6 +89,9 @@ impl Scheduler {
     }
 
     pub(crate) fn spawn(&self, process: &Rc<Process>, core: usize, future: TaskFuture) {
+        if process.core_ended(core) {
+            return;
+        }
         let mut tasks = self.tasks.borrow_mut();
         let wake = Arc::new(TaskWake {
             id: tasks.len(),
@@ -118,6 +121,24 @@ impl Scheduler {
             let context =
                 Context { world: world.clone(), process: process.clone(), core: task.core };
             enter(&context, || drop(task));
+        }
+    }
+
+    /// Drops the tasks of one core, whose executor has ended while its process lives on.
+    fn drop_core(&self, context: &Context) {
+        let Context { process, core, .. } = context;
+        let count = self.tasks.borrow().len();
+        for id in 0..count {
+            let task = {
+                let mut tasks = self.tasks.borrow_mut();
+                match &tasks[id] {
+                    Some(task) if Rc::ptr_eq(&task.process, process) && task.core == *core => {
+                        tasks[id].take()
+                    }
+                    _ => None,
+                }
+            };
+            enter(context, || drop(task));
         }
     }
 
@@ -151,6 +172,8 @@ impl Scheduler {
         }
         if !process.alive() {
             process.reap(world);
+        } else if process.core_ended(core) {
+            self.drop_core(&context);
         }
         true
     }

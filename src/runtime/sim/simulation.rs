@@ -244,6 +244,16 @@ impl SimDisk {
         self.disk().planned.borrow_mut().push(PlannedFault { op, path_part, after, errno });
     }
 
+    /// Faults that were planned and have not happened yet.
+    pub fn planned_faults(&self) -> usize {
+        self.disk().planned.borrow().len()
+    }
+
+    /// The operation and the path that the latest planned fault hit.
+    pub fn last_fault(&self) -> String {
+        self.disk().last_fault.borrow().clone()
+    }
+
     /// Lets operations fail with EIO, `permille` of 1,000.
     pub fn set_error_rate(&self, op: DiskOp, permille: u32) {
         self.disk().error_permille.borrow_mut()[op as usize] = permille;

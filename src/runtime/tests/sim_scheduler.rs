@@ -234,3 +234,25 @@ fn messages_between_two_cores_keep_their_order_and_a_full_lane_makes_senders_wai
         assert_eq!(simulation.exited(&host), Some(Exit::Clean), "seed {seed}");
     }
 }
+
+#[test]
+fn the_tasks_of_a_core_end_with_its_main_future() {
+    let simulation = Simulation::new(3, Options::default());
+    let host = simulation.add_host("host");
+    let log = Log::default();
+    let seen = log.clone();
+    simulation.start(&host, Config::new(vec![0, 1]), move |core: Core<()>| {
+        let seen = seen.clone();
+        async move {
+            let index = core.index;
+            spawn(async move {
+                sleep(Duration::from_secs(5)).await;
+                note(&seen, format!("core {index}"));
+            });
+            sleep(Duration::from_secs(if index == 0 { 1 } else { 9 })).await;
+            Exit::Clean
+        }
+    });
+    assert!(simulation.run_until(|s| s.exited(&host).is_some(), Duration::from_secs(10)));
+    assert_eq!(*log.lock().unwrap(), ["core 1"]);
+}

@@ -1,6 +1,6 @@
 //! The real back end: real executors, real files and sockets, real signals.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![cfg(not(sim))]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod files;
 mod mesh;
