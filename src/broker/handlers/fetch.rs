@@ -124,7 +124,9 @@ async fn read_or_wait(
         }
         // What was read so far is read again then: keeping it would pin memory for a waiter.
         drop(reads);
-        if time::within(deadline, cx.slot.stopping.or(waiter.moved())).await.is_err() {
+        let moved = time::within(deadline, cx.slot.stopping.or(waiter.moved())).await;
+        // At the deadline, or when the slot stops, what is there is the answer.
+        if !matches!(moved, Ok(Some(()))) {
             let plan = ReadPlan::new(&cx.slot, &begun.wanted);
             return read_all(&plan, limits).await;
         }
