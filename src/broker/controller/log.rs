@@ -130,8 +130,7 @@ impl MetadataLog {
                 self.entries.restart_at(snapshot.index + 1).await?;
             }
         }
-        let entries: Vec<Entry> = output.entries.iter().map(stored).collect();
-        self.entries.append(&entries).await?;
+        // Before the entries: a crash in between must not leave entries of a term unheard of.
         if let Some(state) = output.hard_state {
             // A commit index alone is learnt again from the quorum; a vote is not.
             if (state.term, state.vote) != (self.voted.term, self.voted.vote) {
@@ -139,6 +138,8 @@ impl MetadataLog {
             }
             self.voted = state;
         }
+        let entries: Vec<Entry> = output.entries.iter().map(stored).collect();
+        self.entries.append(&entries).await?;
         let advanced = self.quorum.advance();
         if let Some(snapshot) = advanced.snapshot {
             self.image = Arc::new(Image::decode(&snapshot.data)?);

@@ -91,7 +91,12 @@ async fn close_host(directory: HostDirectory, log: MetadataLog) {
 
 /// Every other slot: its shard only.
 async fn follow(index: SlotIndex, links: Links, host: Arc<Host>) -> Result<(), StartError> {
-    let Some((identity, image)) = wait_for_start(&links).await else { return Ok(()) };
+    let Some((identity, image)) = wait_for_start(&links).await else {
+        // Slot 0 may be past the point at which it could leave without hearing of this slot.
+        links.send(CONTROLLER_SLOT, Message::Ready).await;
+        links.send(CONTROLLER_SLOT, Message::Stopped).await;
+        return Ok(());
+    };
     let slot = Slot::open(index, host, identity, links, image).await?;
     let clients = bind(&slot)?;
     task::spawn(messages(slot.clone(), None));

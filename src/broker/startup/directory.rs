@@ -11,7 +11,7 @@ use metadata::controller as decisions;
 use metadata::controller::{HostFacts, HostStart, RandomIds};
 use metadata::record::PreviousStop;
 use protocol::{HostId, SlotIndex, Str, Uuid};
-use runtime::fs::{self, LockGuard};
+use runtime::fs::{self, FsError, LockGuard};
 use runtime::net::Listener;
 
 use crate::controller::{self, MetadataLog};
@@ -48,7 +48,7 @@ impl HostDirectory {
 /// incarnation of this host.
 pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), StartError> {
     probe_ports(host)?;
-    fs::create_dir_all(&host.data_dir).await?;
+    make_durably(&host.data_dir).await?;
     let lock = fs::lock(&host.data_dir.join(LOCK)).await?;
     let file = take_identity(host).await?;
     let info = fs::info(&host.data_dir).await?;
@@ -79,6 +79,35 @@ pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), Star
     };
     report::print_disk(&info, identity.clean);
     Ok((HostDirectory { identity, path: host.data_dir.clone(), _lock: lock }, log))
+}
+
+/// Makes a directory whose own name survives a power loss, and with it all that is put inside.
+/// What is there already may be from a start that was cut short, so its name is synced again.
+async fn make_durably(dir: &Path) -> Result<(), FsError> {
+    let mut missing = Vec::new();
+    for above in dir.ancestors().filter(|above| !above.as_os_str().is_empty()) {
+        if fs::exists(above).await? {
+            break;
+        }
+        missing.push(above);
+    }
+    fs::create_dir_all(dir).await?;
+    let made = missing.into_iter().skip(1).map(parent_of);
+    for parent in std::iter::once(parent_of(dir)).chain(made) {
+        match fs::sync_dir(parent).await {
+            // One may be let through a directory and not be let read it; then it was not made here.
+            Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Commits that this host starts.
