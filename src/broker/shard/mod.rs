@@ -128,7 +128,7 @@ impl Shard {
         let slot = slot.clone();
         for_each_concurrently(partitions, OPENING_MAX, move |partition| {
             let slot = slot.clone();
-            async move { partition.open(slot).await }
+            async move { partition.open(&slot).await }
         })
         .await;
     }

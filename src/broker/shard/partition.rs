@@ -7,6 +7,7 @@ use std::time::Duration;
 use metadata::image::OpenedPartition;
 use protocol::messages::fetch::EpochEndOffset;
 use protocol::{ErrorCode, NodeId, Str, Uuid};
+use runtime::local::Event;
 use runtime::{task, time};
 use storage::epochs::EpochEnd;
 use storage::{Log, LogOptions, OpenError, RecoveryReport};
@@ -26,16 +27,6 @@ pub enum Unavailable {
     Closed,
 }
 
-/// What came of opening a log.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Opened {
-    Yes,
-    /// Trying again later may help.
-    MayPass,
-    /// Only a person or another replica can help, or nobody wants it any more.
-    Damaged,
-}
-
 /// A partition of this slot.
 pub struct Partition {
     pub topic: Str,
@@ -45,6 +36,8 @@ pub struct Partition {
     node: Cell<NodeId>,
     leader_epoch: Cell<i32>,
     state: RefCell<Result<Log, Unavailable>>,
+    opening: Cell<bool>,
+    opened: Event,
 }
 
 impl Partition {
@@ -57,6 +50,8 @@ impl Partition {
             node: Cell::new(NodeId(-1)),
             leader_epoch: Cell::new(opened.partition.leader_epoch),
             state: RefCell::new(Err(Unavailable::Opening)),
+            opening: Cell::new(false),
+            opened: Event::new(),
         }
     }
 
@@ -77,50 +72,57 @@ impl Partition {
         LeaderHint { node: self.node.get(), epoch: self.leader_epoch.get() }
     }
 
-    /// Opens the log; on damage the partition stays offline and says so. What may pass by itself,
-    /// as a full disk does, is tried again until it has.
-    pub async fn open(self: Rc<Self>, slot: Rc<Slot>) {
+    /// Opens the log; on damage the partition stays offline and says so. Where only room was
+    /// missing, it is tried again until there is some.
+    pub async fn open(self: Rc<Self>, slot: &Rc<Slot>) {
         self.node.set(slot.node);
-        if self.try_open(&slot).await == Opened::MayPass {
-            task::spawn(self.open_later(slot));
+        if self.try_open(slot).await {
+            return;
         }
-    }
-
-    async fn open_later(self: Rc<Self>, slot: Rc<Slot>) {
-        while slot.stopping.or(time::sleep(REOPEN_PAUSE)).await.is_some() {
-            let offline = matches!(&*self.state.borrow(), Err(Unavailable::Offline(_)));
-            if !offline || self.try_open(&slot).await != Opened::MayPass {
-                return;
+        let slot = slot.clone();
+        task::spawn(async move {
+            loop {
+                time::sleep(ROOM_POLL).await;
+                let waits = matches!(&*self.state.borrow(), Err(Unavailable::Offline(_)));
+                if !waits || self.try_open(&slot).await {
+                    return;
+                }
             }
-        }
+        });
     }
 
-    async fn try_open(&self, slot: &Slot) -> Opened {
-        let (state, opened) = match self.open_log(slot).await {
+    /// Tries to open the log. False when there was no room for it.
+    async fn try_open(&self, slot: &Slot) -> bool {
+        self.opening.set(true);
+        let opened = self.open_log(slot).await;
+        let mut settled = true;
+        let state = match opened {
             Ok((log, report)) => {
                 self.say(&report);
                 log.begin_epoch(self.leader_epoch.get());
-                (Ok(log), Opened::Yes)
+                Ok(log)
+            }
+            Err(OpenError::Io(why)) if !why.is_full() && !why.was_reading() => {
+                // Nobody can say any more what the disk holds.
+                runtime::abort(&format!("{}: {why}; stopping", self.name()));
             }
             Err(why) => {
-                let (said, text) = (self.state.borrow().clone(), why.to_string());
-                if !matches!(said, Err(Unavailable::Offline(before)) if before == text) {
-                    tracing::error!(partition = %self.name(), %why, "the partition is offline");
-                }
-                let may_pass = matches!(why, OpenError::Io(_));
-                let opened = if may_pass { Opened::MayPass } else { Opened::Damaged };
-                (Err(Unavailable::Offline(text)), opened)
+                tracing::error!(partition = %self.name(), %why, "the partition is offline");
+                settled = !matches!(&why, OpenError::Io(error) if error.is_full());
+                Err(Unavailable::Offline(why.to_string()))
             }
         };
-        // It may have been closed or deleted meanwhile; then what was opened goes again.
-        if matches!(&*self.state.borrow(), Err(Unavailable::Closed)) {
-            if let Ok(log) = state {
-                log.close().await;
-            }
-            return Opened::Damaged;
-        }
         *self.state.borrow_mut() = state;
-        opened
+        self.opening.set(false);
+        self.opened.notify_all();
+        settled
+    }
+
+    /// Waits until no attempt to open the log is under way.
+    async fn settle(&self) {
+        while self.opening.get() {
+            self.opened.listen().await;
+        }
     }
 
     /// A topic made anew under an old name may find the old one's directory, which another slot
@@ -176,6 +178,7 @@ impl Partition {
 
     /// Closes the log in order; whoever waits is told that another slot leads now.
     pub async fn close(&self) {
+        self.settle().await;
         let state = self.state.replace(Err(Unavailable::Closed));
         if let Ok(log) = state {
             log.close().await;
@@ -184,6 +187,7 @@ impl Partition {
 
     /// Takes the partition's files out of sight at once and removes them in the background.
     pub async fn delete(&self, slot: &Slot) {
+        self.settle().await;
         let state = self.state.replace(Err(Unavailable::Closed));
         let deleted = match state {
             Ok(log) => log.delete().await,
@@ -192,8 +196,13 @@ impl Partition {
                 stray.await.map(drop)
             }
         };
-        if let Err(why) = deleted {
-            tracing::error!(partition = %self.name(), %why, "cannot delete the partition's files");
+        match deleted {
+            Ok(()) => {}
+            Err(why) if why.is_full() || why.was_reading() => {
+                let partition = self.name();
+                tracing::error!(partition, %why, "cannot delete the partition's files");
+            }
+            Err(why) => runtime::abort(&format!("{}: {why}; stopping", self.name())),
         }
     }
 
@@ -218,6 +227,7 @@ impl Partition {
 }
 
 /// How long another slot may take to move a deleted namesake out of the way.
+/// How often a partition without room looks for some.
+const ROOM_POLL: Duration = Duration::from_secs(1);
 const PREDECESSOR_WAIT: Duration = Duration::from_secs(10);
 const PREDECESSOR_POLL: Duration = Duration::from_millis(2);
-const REOPEN_PAUSE: Duration = Duration::from_secs(1);

@@ -3,6 +3,7 @@
 //! Law: an index is a hint. A lookup that leads to the wrong place makes the index again from the
 //! batches, once; what is then still wrong is the segment.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::batch::BatchHeader;
@@ -98,10 +99,23 @@ impl LogInner {
         index.seal();
         tracing::warn!(log = %self.name(), segment = base, "an index was made again");
         let path = self.segment_path(base, SegmentFile::OffsetIndex);
-        runtime::fs::write_atomic(path, &index.offsets().to_file(0)).await?;
+        self.write_derived(path, &index.offsets().to_file(0)).await;
         let path = self.segment_path(base, SegmentFile::TimeIndex);
-        runtime::fs::write_atomic(path, &index.times().to_file(0)).await?;
+        self.write_derived(path, &index.times().to_file(0)).await;
         Ok(self.keep_index(base, index))
+    }
+
+    /// Writes a file that is as good in memory: without room it stays there alone.
+    async fn write_derived(&self, path: PathBuf, contents: &[u8]) {
+        match runtime::fs::write_atomic(&path, contents).await {
+            Ok(()) => {}
+            Err(error) if error.is_full() => {
+                tracing::warn!(log = %self.name(), %error, "an index stays in memory alone");
+            }
+            // The log may have moved out of the way meanwhile, with all that is in it.
+            Err(_) if self.state.borrow().service.is_err() => {}
+            Err(error) => self.abort(&path, &error),
+        }
     }
 
     fn keep_index(self: &Rc<Self>, base: i64, index: SegmentIndex) -> Rc<SegmentIndex> {

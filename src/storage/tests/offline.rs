@@ -229,12 +229,7 @@ fn repair_of_any_damage_keeps_everything_before_it() {
             match repair(&log_dir(&dir), VerifyOptions::default()) {
                 Ok(report) => {
                     let end = report.cut.as_ref().map_or(BATCHES as i64 * 4, |cut| cut.from);
-                    let storage = storage(&dir);
-                    let options = std::rc::Rc::new(small_segments());
-                    let opened = storage.open_log("orders", 0, harness::TOPIC_ID, options).await;
-                    let Ok((log, _)) = opened else {
-                        panic!("{what}: {report}: {:?}", opened.err());
-                    };
+                    let (log, _) = open(&storage(&dir), small_segments()).await;
                     assert_eq!(log.log_end_offset(), end, "{what}: {report}");
                     assert_whole(&read_all(&log, 0).await, 0, end);
                     log.close().await;
