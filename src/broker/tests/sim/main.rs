@@ -1,0 +1,18 @@
+//! Whole hosts in simulated worlds: real handlers, real storage, real Raft, one seed each.
+//!
+//! A seed decides the load, the faults and every interleaving. `CORETIDE_SIM_SEEDS` says how many
+//! seeds are run, `CORETIDE_SIM_SEED` runs a single one, `CORETIDE_SIM_TRACE` prints what happens.
+#![cfg(sim)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod client;
+mod history;
+mod nemesis;
+mod producing;
+mod reading;
+mod rules;
+mod rules_tested;
+mod run;
+mod scenario;
+mod seeds;
+mod stage;

@@ -1,0 +1,211 @@
+//! What goes wrong in a run, and how it is put right.
+//!
+//! Law: everything is drawn from the seed of the run. After each fault the server is brought back,
+//! and a server that ends by itself although nothing was broken is a finding.
+
+use std::time::Duration;
+
+use runtime::Exit;
+use runtime::sim::{DiskOp, Ending};
+
+use super::run::Run;
+use super::stage::{DATA_DIR, Stage};
+
+const EIO: i32 = 5;
+
+/// How long an orderly stop may take.
+const STOP_MAX: Duration = Duration::from_secs(30);
+
+/// How soon after a failed write the server has to be gone.
+const DEATH_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    Kill,
+    PowerLoss,
+    Stop,
+    /// Ends the server at a point of its code.
+    AtPoint(Ending),
+    Reset,
+    Cut,
+    SlowDisk,
+    WriteFails,
+    SyncFails,
+    ReadFails,
+    DiskFull,
+    WallJump,
+}
+
+pub const FAULTS: [Fault; 15] = [
+    Fault::Kill,
+    Fault::Kill,
+    Fault::PowerLoss,
+    Fault::PowerLoss,
+    Fault::AtPoint(Ending::Exit),
+    Fault::AtPoint(Ending::PowerLoss),
+    Fault::Stop,
+    Fault::Reset,
+    Fault::Cut,
+    Fault::SlowDisk,
+    Fault::WriteFails,
+    Fault::SyncFails,
+    Fault::ReadFails,
+    Fault::DiskFull,
+    Fault::WallJump,
+];
+
+pub struct Nemesis<'a> {
+    pub stage: &'a Stage,
+    pub run: &'a Run,
+}
+
+impl Nemesis<'_> {
+    fn below(&self, bound: u64) -> u64 {
+        self.stage.simulation.below(bound)
+    }
+
+    fn wait(&self, millis_max: u64) {
+        let millis = self.below(millis_max);
+        self.stage.simulation.run_for(Duration::from_millis(millis));
+    }
+
+    /// Lets things go on, and then something wrong.
+    pub fn strike(&self, fault: Fault) {
+        self.wait(1500);
+        self.check_alive();
+        let moment = self.stage.simulation.now().as_nanos() / 1_000_000;
+        self.run.faults.borrow_mut().push(format!("{moment} ms {fault:?}"));
+        let Stage { simulation, server, clients, .. } = self.stage;
+        match fault {
+            Fault::Kill => {
+                simulation.kill(server);
+                self.run.reach("killed");
+            }
+            Fault::PowerLoss => self.lose_power(),
+            Fault::Stop => self.stop(),
+            Fault::AtPoint(ending) => self.crash_at_a_point(ending),
+            Fault::Reset => {
+                simulation.reset(server, clients);
+                self.run.reach("connections reset");
+            }
+            Fault::Cut => {
+                simulation.cut(server, clients);
+                self.wait(4000);
+                simulation.heal(server, clients);
+                self.run.reach("link cut");
+            }
+            Fault::SlowDisk => {
+                let slowness = Duration::from_millis(1 + self.below(900));
+                simulation.disk(server).set_slow(1 + self.below(400) as u32, slowness);
+                self.wait(5000);
+                simulation.disk(server).heal();
+                self.run.reach("disk slow");
+            }
+            Fault::WriteFails => self.fail_disk(DiskOp::Write),
+            Fault::SyncFails => self.fail_disk(DiskOp::Sync),
+            Fault::ReadFails => {
+                simulation.disk(server).set_error_rate(DiskOp::Read, 100);
+                self.wait(2000);
+                simulation.disk(server).heal();
+                self.run.reach("reads failed");
+            }
+            Fault::DiskFull => self.fill_disk(),
+            Fault::WallJump => {
+                let hours = self.below(49) as i64 - 24;
+                simulation.jump_wall_clock(server, hours * 3_600_000);
+                self.run.reach("wall clock jumped");
+            }
+        }
+        self.bring_back();
+    }
+
+    fn lose_power(&self) {
+        let Stage { simulation, server, .. } = self.stage;
+        self.note_power_loss();
+        simulation.power_loss(server);
+        self.run.reach("power lost");
+    }
+
+    fn note_power_loss(&self) {
+        let now = self.stage.simulation.now().as_nanos();
+        self.run.history.borrow_mut().power_losses.push(now);
+    }
+
+    fn stop(&self) {
+        let Stage { simulation, server, .. } = self.stage;
+        simulation.terminate(server);
+        let stopped = simulation.run_until(|s| !s.is_running(server), STOP_MAX);
+        match simulation.exited(server) {
+            Some(Exit::Clean) => self.run.reach("stopped in order"),
+            other => self.run.find(format!("asked to stop: in time {stopped}, {other:?}")),
+        }
+        if !stopped {
+            simulation.kill(server);
+        }
+    }
+
+    fn crash_at_a_point(&self, ending: Ending) {
+        let Stage { simulation, server, .. } = self.stage;
+        let points: Vec<&'static str> = simulation.reached().into_keys().collect();
+        if points.is_empty() {
+            return;
+        }
+        let point = points[self.below(points.len() as u64) as usize];
+        simulation.crash_at(server, point, self.below(3) as u32, ending);
+        if ending == Ending::PowerLoss {
+            self.note_power_loss();
+        }
+        if simulation.run_until(|s| !s.is_running(server), Duration::from_secs(2)) {
+            self.run.reach("crashed at a point");
+        }
+    }
+
+    fn fail_disk(&self, op: DiskOp) {
+        let Stage { simulation, server, .. } = self.stage;
+        let disk = simulation.disk(server);
+        disk.fail_after(op, DATA_DIR, self.below(6) as u32, EIO);
+        let hit = simulation.run_until(|_| disk.planned_faults() == 0, Duration::from_secs(2));
+        disk.heal();
+        if !hit {
+            return;
+        }
+        self.run.reach(if op == DiskOp::Write { "a write failed" } else { "a sync failed" });
+        let died = simulation.run_until(|s| !s.is_running(server), DEATH_MAX);
+        match simulation.exited(server) {
+            Some(Exit::Failed(_)) => {}
+            other => {
+                let hit = disk.last_fault();
+                self.run.find(format!("after a failed {hit}: ended {died}, {other:?}"));
+                simulation.kill(server);
+            }
+        }
+    }
+
+    fn fill_disk(&self) {
+        let Stage { simulation, server, .. } = self.stage;
+        let disk = simulation.disk(server);
+        disk.set_free(self.below([8_000, 200_000][self.below(2) as usize]));
+        self.wait(6000);
+        disk.set_capacity(u64::MAX);
+        self.run.reach("disk full");
+    }
+
+    /// Starts the server again, after a while, if it does not run.
+    pub fn bring_back(&self) {
+        let Stage { simulation, server, .. } = self.stage;
+        if !simulation.is_running(server) {
+            self.wait(1000);
+            self.stage.start_server();
+        }
+    }
+
+    /// A server that has ended although nothing was broken is a finding.
+    pub fn check_alive(&self) {
+        let Stage { simulation, server, .. } = self.stage;
+        if !simulation.is_running(server) {
+            let exit = simulation.exited(server);
+            self.run.find(format!("the server ended by itself: {exit:?}"));
+            self.stage.start_server();
+        }
+    }
+}
