@@ -11,15 +11,13 @@ use protocol::batch::{BatchError, BatchHeader, Batches, Codec, RecordIter, decom
 use protocol::messages::fetch::{
     FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData,
 };
-use protocol::messages::list_offsets::{
-    ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic,
-};
 use protocol::{ApiKey, ErrorCode};
 use runtime::time::{Instant, now, within};
 
 use crate::assignment::Share;
 use crate::cluster::Cluster;
-use crate::node::{Node, check, decode, encode};
+use crate::node::{Node, decode, encode};
+use crate::offsets;
 use crate::options::StartAt;
 use crate::requests::{Size, Stamp};
 use crate::stage::LoadCore;
@@ -77,11 +75,13 @@ impl Reader {
         let mut node = Node::connect(cluster.address(share.node)?).await?;
         let version = node.versions.of(ApiKey::Fetch)?;
         let begin = match reading.from {
-            StartAt::Earliest => TIMESTAMP_EARLIEST,
-            StartAt::Latest => TIMESTAMP_LATEST,
+            StartAt::Earliest => offsets::EARLIEST,
+            StartAt::Latest => offsets::LATEST,
         };
         let mut positions = BTreeMap::new();
-        for (partition, offset) in offsets(&mut node, &cluster, &share.partitions, begin).await? {
+        for (partition, offset) in
+            offsets::list(&mut node, &cluster, &share.partitions, begin).await?
+        {
             positions.insert(partition, Position { start: offset, next: offset, changed: true });
         }
         let session = Session::first(reading.sessions);
@@ -274,44 +274,10 @@ fn take_stamps(
     Ok(())
 }
 
-async fn offsets(
-    node: &mut Node,
-    cluster: &Cluster,
-    partitions: &[i32],
-    timestamp: i64,
-) -> anyhow::Result<Vec<(i32, i64)>> {
-    let wanted = |&partition_index: &i32| ListOffsetsPartition {
-        partition_index,
-        timestamp,
-        ..ListOffsetsPartition::default()
-    };
-    let topic = ListOffsetsTopic {
-        name: cluster.topic.clone(),
-        partitions: partitions.iter().map(wanted).collect(),
-    };
-    let request = ListOffsetsRequest {
-        replica_id: -1,
-        topics: vec![topic],
-        timeout_ms: LIST_OFFSETS_TIMEOUT_MS,
-        ..ListOffsetsRequest::default()
-    };
-    let answer: ListOffsetsResponse = node.call(&request).await?;
-    let mut offsets = Vec::new();
-    for partition in answer.topics.iter().flat_map(|topic| &topic.partitions) {
-        check(partition.error_code).context("ListOffsets")?;
-        offsets.push((partition.partition_index, partition.offset));
-    }
-    Ok(offsets)
-}
-
 fn wire_size(bytes: usize) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
-/// Special points of ListOffsets.
-const TIMESTAMP_LATEST: i64 = -1;
-const TIMESTAMP_EARLIEST: i64 = -2;
-const LIST_OFFSETS_TIMEOUT_MS: i32 = 10_000;
 const FIRST_CORRELATION_ID: i32 = 1 << 16;
 /// How much longer than agreed an answer may take at the end of a run.
 const GRACE: Duration = Duration::from_secs(30);

@@ -115,7 +115,8 @@ pub fn draw(title: &str, series: &[Series]) -> anyhow::Result<String> {
     writeln!(out, "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>")?;
     writeln!(
         out,
-        "<text x=\"{LEFT}\" y=\"24\" font-size=\"16\" font-weight=\"600\" fill=\"#1f2328\">{}</text>",
+        "<text x=\"{LEFT}\" y=\"24\" font-size=\"16\" font-weight=\"600\" \
+         fill=\"#1f2328\">{}</text>",
         escape(title)
     )?;
     grid(&mut out, &frame)?;
@@ -139,13 +140,15 @@ fn grid(out: &mut String, frame: &Frame) -> anyhow::Result<()> {
             let (y, color) = (frame.y(millis), if step == 1 { "#d0d7de" } else { "#f0f2f5" });
             writeln!(
                 out,
-                "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" stroke=\"{color}\"/>"
+                "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" \
+                 stroke=\"{color}\"/>"
             )?;
             if step == 1 {
                 let (x, label) = (LEFT - 8.0, label(millis));
                 writeln!(
                     out,
-                    "<text x=\"{x}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#57606a\">{label}</text>",
+                    "<text x=\"{x}\" y=\"{:.1}\" text-anchor=\"end\" \
+                     fill=\"#57606a\">{label}</text>",
                     y + 4.0
                 )?;
             }
@@ -167,7 +170,8 @@ fn grid(out: &mut String, frame: &Frame) -> anyhow::Result<()> {
     let middle = (LEFT + right) / 2.0;
     writeln!(
         out,
-        "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#1f2328\">percentile</text>",
+        "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\" \
+         fill=\"#1f2328\">percentile</text>",
         bottom + 38.0
     )?;
     Ok(())

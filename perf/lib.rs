@@ -20,6 +20,7 @@ pub mod curves;
 pub mod hgrm;
 pub mod machine;
 pub mod node;
+pub mod offsets;
 pub mod options;
 pub mod outcome;
 pub mod pace;

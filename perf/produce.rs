@@ -17,6 +17,7 @@ use crate::assignment::Share;
 use crate::batches::{Batch, Generator, Shape};
 use crate::cluster::Cluster;
 use crate::node::{Frames, Node, check, decode};
+use crate::offsets;
 use crate::options::Acks;
 use crate::pace::Pace;
 use crate::pipeline::{Flight, Pipeline};
@@ -69,6 +70,7 @@ pub async fn open(
         acks: sending.acks.wire(),
     };
     let partitions = &connection.share.partitions;
+    offsets::list(&mut node, cluster, partitions, offsets::LATEST).await?;
     let per_request = sending.partitions_per_request;
     let source = match sending.content {
         Content::Prepared => Source::prepared(&heading, partitions, per_request, &sending.batches),

@@ -141,7 +141,8 @@ impl Progress {
         let seconds = at.since(self.at).as_secs_f64().max(1e-9);
         let phase = if at < self.window.counted_from { "warm-up" } else { "running" };
         let line = format!(
-            "{phase} {:>4.0} s  {:>9.0} requests/s  {:>10.0} records/s  {:>8.1} MB/s  {errors} errors",
+            "{phase} {:>4.0} s  {:>9.0} requests/s  {:>10.0} records/s  {:>8.1} MB/s  \
+             {errors} errors",
             at.since(self.window.start).as_secs_f64(),
             (requests - self.requests) as f64 / seconds,
             (records - self.records) as f64 / seconds,

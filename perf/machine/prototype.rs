@@ -16,6 +16,9 @@ use anyhow::{Context, anyhow};
 use bytes::{Buf, Bytes, BytesMut};
 use clap::{Command, FromArgMatches, Subcommand};
 use protocol::messages::api_versions::{ApiVersion, ApiVersionsResponse};
+use protocol::messages::list_offsets::{
+    ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopicResponse,
+};
 use protocol::messages::metadata::{
     MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
@@ -318,6 +321,10 @@ fn handle(frame: Bytes, bare: &Bare) -> Option<Answer> {
     match ApiKey::from_wire(header.api_key)? {
         ApiKey::ApiVersions => Some(at_once(&header, &api_versions())),
         ApiKey::Metadata => Some(at_once(&header, &metadata(bare))),
+        ApiKey::ListOffsets => {
+            let request = ListOffsetsRequest::decode(&mut decoder, header.api_version).ok()?;
+            Some(at_once(&header, &list_offsets(&request)))
+        }
         ApiKey::Produce => {
             let request = ProduceRequest::decode(&mut decoder, header.api_version).ok()?;
             Some(produce(&header, request, bare))
@@ -355,8 +362,22 @@ fn api_versions() -> ApiVersionsResponse {
         let range = key.spec().served;
         ApiVersion { api_key: key.number(), min_version: range.min, max_version: range.max }
     };
-    let api_keys = [ApiKey::Produce, ApiKey::Metadata, ApiKey::ApiVersions].map(row).to_vec();
+    let served = [ApiKey::Produce, ApiKey::ListOffsets, ApiKey::Metadata, ApiKey::ApiVersions];
+    let api_keys = served.map(row).to_vec();
     ApiVersionsResponse { api_keys, ..ApiVersionsResponse::default() }
+}
+
+/// Every log is empty for those who ask.
+fn list_offsets(request: &ListOffsetsRequest) -> ListOffsetsResponse {
+    let topics = request.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|asked| ListOffsetsPartitionResponse {
+            partition_index: asked.partition_index,
+            offset: 0,
+            ..ListOffsetsPartitionResponse::default()
+        });
+        ListOffsetsTopicResponse { name: topic.name.clone(), partitions: partitions.collect() }
+    });
+    ListOffsetsResponse { topics: topics.collect(), ..ListOffsetsResponse::default() }
 }
 
 fn metadata(bare: &Bare) -> MetadataResponse {

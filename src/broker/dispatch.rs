@@ -9,6 +9,7 @@ use bytes::Bytes;
 use protocol::{
     ApiKey, ApiSet, DecodeError, Decoder, Encoder, Message, RequestHeader, ResponseHeader,
 };
+use runtime::task;
 
 use crate::connection::{Answer, Connection, Outcome};
 use crate::handlers as on;
@@ -115,6 +116,14 @@ async fn route(cx: Context, mut body: Decoder) -> Result<Outcome, DecodeError> {
         ApiKey::DescribeTopicPartitions => serve!(describe_topic_partitions),
         other => Outcome::Close(format!("{} is not served", other.name())),
     })
+}
+
+/// Lets other tasks of the core run when this one has had its time: for loops over whatever a
+/// client names.
+pub async fn pause_if_long() {
+    if task::should_yield() {
+        task::yield_now().await;
+    }
 }
 
 /// Bytes that most answers need, records apart.

@@ -9,6 +9,7 @@ use protocol::messages::fetch::EpochEndOffset;
 use protocol::{ErrorCode, Records};
 use storage::ReadError;
 
+use crate::dispatch::pause_if_long;
 use crate::fetch::session::{Interest, PartitionKey, TopicKey};
 use crate::fetch::waiter::FetchWaiter;
 use crate::shard::{LeaderHint, Partition, TopicRef};
@@ -139,6 +140,7 @@ pub async fn read_all(plan: &ReadPlan, limits: Limits) -> Vec<PartitionRead> {
         left = left.saturating_sub(bytes);
         first &= bytes == 0;
         out.push(read);
+        pause_if_long().await;
     }
     out
 }

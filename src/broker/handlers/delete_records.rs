@@ -12,7 +12,7 @@ use protocol::{ErrorCode, Str};
 use storage::DeleteRecordsError;
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::shard::TopicRef;
 
 pub async fn handle(cx: Context, request: DeleteRecordsRequest) -> Outcome {
@@ -35,6 +35,7 @@ pub async fn handle(cx: Context, request: DeleteRecordsRequest) -> Outcome {
                 low_watermark,
                 error_code,
             });
+            pause_if_long().await;
         }
         topics.push(DeleteRecordsTopicResult { name: topic.name, partitions });
     }

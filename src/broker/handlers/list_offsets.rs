@@ -15,7 +15,7 @@ use protocol::{ErrorCode, Str};
 use storage::{Log, ReadError};
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::shard::TopicRef;
 use crate::slot::Slot;
 
@@ -41,6 +41,7 @@ pub async fn handle(cx: Context, request: ListOffsetsRequest) -> Outcome {
                 Some(1) => {
                     let found = find(&cx, &topic.name, asked, request.isolation_level).await;
                     partitions.push(answer(index, found));
+                    pause_if_long().await;
                 }
                 Some(ANSWERED) | None => {}
                 // Named several times, it is refused once.

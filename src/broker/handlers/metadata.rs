@@ -20,7 +20,7 @@ use runtime::time;
 
 use crate::connection::Outcome;
 use crate::controller;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 
 pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
     let version = cx.version();
@@ -34,7 +34,11 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
     };
     if all {
         let image = cx.slot.image();
-        let topics = image.topics_from("").map(|topic| describe(topic, version)).collect();
+        let mut topics = Vec::with_capacity(image.topic_count());
+        for topic in image.topics_from("") {
+            topics.push(describe(topic, version));
+            pause_if_long().await;
+        }
         return cx.reply(&response(&cx, &image, topics));
     }
     let wanted = request.topics.unwrap_or_default();
@@ -42,7 +46,11 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
         create_missing(&cx, &wanted).await;
     }
     let image = cx.slot.image();
-    let topics = wanted.into_iter().map(|topic| find(&image, topic, version)).collect();
+    let mut topics = Vec::with_capacity(wanted.len());
+    for topic in wanted {
+        topics.push(find(&image, topic, version));
+        pause_if_long().await;
+    }
     cx.reply(&response(&cx, &image, topics))
 }
 

@@ -22,7 +22,7 @@ use storage::producer::SequenceError;
 use storage::{AppendError, Appended, Log};
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::shard::{
     LeaderHint, LocalTopic, Misrouted, Partition, TopicRef, Unavailable, produce_rules,
 };
@@ -118,6 +118,7 @@ async fn begin_topic(
             Some(error) => Err(Refusal::of(error)),
         };
         partitions.push((index, outcome.unwrap_or_else(Begun::Refused)));
+        pause_if_long().await;
     }
     BegunTopic { name, id: topic_id, partitions }
 }
