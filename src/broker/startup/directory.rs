@@ -49,7 +49,10 @@ impl HostDirectory {
 pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), StartError> {
     probe_ports(host)?;
     make_durably(&host.data_dir).await?;
-    let lock = fs::lock(&host.data_dir.join(LOCK)).await?;
+    let lock = fs::lock(&host.data_dir.join(LOCK)).await.map_err(|why| {
+        let what = "stop that process or give another --data-dir";
+        foreign(host, format!("is in use ({}); {what}", why.source))
+    })?;
     let file = take_identity(host).await?;
     let info = fs::info(&host.data_dir).await?;
     let mut log = MetadataLog::open(&host.data_dir, host.id).await?;

@@ -18,20 +18,20 @@ use crate::{logs, slot};
 /// Why a host did not start; the text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("{0}")]
+    #[error(transparent)]
     Configuration(#[from] ConfigError),
     #[error(
         "{address} is taken or not ours to bind: {why}; \
          choose another with --listen or --admin-listen, or end its owner"
     )]
     Port { address: String, why: std::io::Error },
-    #[error("{0}")]
+    #[error(transparent)]
     Files(#[from] runtime::fs::FsError),
     #[error("the data directory {path} {what}")]
     Directory { path: String, what: String },
     #[error("the metadata log: {0}")]
     Metadata(#[from] crate::controller::OpenError),
-    #[error("{0}")]
+    #[error(transparent)]
     Cluster(#[from] metadata::controller::StartError),
 }
 
