@@ -19,22 +19,26 @@ use runtime::local::Budget;
 use storage::{Log, LogOptions, Storage, StorageConfig};
 
 const TOPIC: &str = "orders";
+const LOG_DIR: &str = "orders-0";
 const TOPIC_ID: Uuid = Uuid([7; 16]);
 const NOW_MS: i64 = 1_700_000_000_000;
 const RECORDS: i64 = 12;
 const CHANGES_MAX: usize = 16;
 
 pub async fn run(data_dir: PathBuf, input: Vec<u8>) {
-    let written = write(&data_dir).await;
-    change_files(&data_dir.join(format!("{TOPIC}-0")), &input).await;
-    let storage = storage(&data_dir);
+    let (alive, left) = (data_dir.join("alive"), data_dir.join("left"));
+    let written = write(&alive, &left).await;
+    change_files(&left.join(LOG_DIR), &input).await;
+    let storage = storage(&left);
     let opened = storage.open_log(TOPIC, 0, TOPIC_ID, options()).await;
+    assert!(opened.is_ok() || !input.is_empty(), "refused although nothing was changed");
     let Ok((log, report)) = opened else { return };
     assert!(log.log_start_offset() <= log.log_end_offset());
     assert!(report.cut_bytes == 0 || report.cut_at_offset.is_some());
     let whole = compare(&log, &written).await;
     lookups(&log).await;
     let end = log.log_end_offset();
+    assert!(whole && end == RECORDS || !input.is_empty(), "not all there: {report:?}");
     if let Ok(appended) = log.append(&batch(99), 0, NOW_MS).await {
         assert_eq!(appended.base_offset, end);
         log.committed(appended.last_offset + 1).await.expect("nobody truncates this log");
@@ -64,9 +68,11 @@ fn batch(number: i64) -> ValidBatch {
     ValidBatch::built_here(builder.build()).expect("a batch of our own")
 }
 
-/// Gives the batches as they must be read, by offset.
-async fn write(data_dir: &Path) -> Vec<Bytes> {
-    let storage = storage(data_dir);
+/// Gives the batches as they must be read, by offset. `left` is what a kill at the end leaves of
+/// the log in `alive`, which goes on with whatever it still does in the background.
+async fn write(alive: &Path, left: &Path) -> Vec<Bytes> {
+    runtime::fs::create_dir_all(alive).await.expect("a folder for the log");
+    let storage = storage(alive);
     let log = storage.create_log(TOPIC, 0, TOPIC_ID, options()).await.expect("a new log");
     let mut written = Vec::new();
     for number in 0..RECORDS {
@@ -76,7 +82,23 @@ async fn write(data_dir: &Path) -> Vec<Bytes> {
         written.push(batch.to_bytes(number, 0));
     }
     log.committed(RECORDS).await.expect("a commit");
+    copy_files(&alive.join(LOG_DIR), &left.join(LOG_DIR)).await;
+    log.close().await;
     written
+}
+
+/// Segments come last: nothing that was copied knows more than they hold.
+async fn copy_files(from: &Path, to: &Path) {
+    runtime::fs::create_dir_all(to).await.expect("a folder for the copy");
+    let mut files = runtime::fs::list(from).await.expect("the log's directory");
+    files.sort_by_key(|entry| entry.name.ends_with(".log"));
+    for file in files.iter().filter(|entry| !entry.is_dir) {
+        // A file under its temporary name may have got its real one in between.
+        if let Ok(contents) = runtime::fs::read(from.join(&file.name)).await {
+            let path = to.join(&file.name);
+            runtime::fs::write_atomic(path, &contents).await.expect("a copy");
+        }
+    }
 }
 
 async fn change_files(dir: &Path, mut input: &[u8]) {
