@@ -217,7 +217,7 @@ impl DumpedRecord {
             }
         };
         DumpedRecord {
-            offset: header.base_offset + i64::from(record.offset_delta),
+            offset: header.base_offset.saturating_add(i64::from(record.offset_delta)),
             timestamp: header.record_timestamp(record.timestamp_delta),
             timestamp_type: header.timestamp_type(),
             key_bytes: length(record.key),

@@ -112,10 +112,10 @@ fn identity_of(log: &LogCheck) -> Result<Identity, OfflineError> {
     log.identity.or(from_checkpoint).ok_or_else(|| OfflineError::Nameless(log.dir.clone()))
 }
 
-/// Where the log must be cut: before the first fault, in the order of offsets, that costs records.
+/// Where the log must be cut: before the first fault that costs records. Faults are listed in the
+/// order of the log.
 fn first_loss(log: &LogCheck) -> Option<CutLog> {
-    let losses = log.faults.iter().filter(|fault| fault.kind.costs_records());
-    let first = losses.min_by_key(|fault| (fault.offset, fault.position))?;
+    let first = log.faults.iter().find(|fault| fault.kind.costs_records())?;
     let (file, position, from) = match first.kind {
         // Whatever the file at the gap holds does not follow what is before it.
         FaultKind::OffsetsMissing { from, .. } => (first.file.clone(), 0, from),

@@ -148,8 +148,8 @@ impl<'a> SegmentCheck<'a> {
             }
         }
         self.judge_epoch(header, position, base_offset);
-        let last_offset = base_offset + i64::from(header.last_offset_delta);
-        self.chain.next_offset = last_offset + 1;
+        let last_offset = base_offset.saturating_add(i64::from(header.last_offset_delta));
+        self.chain.next_offset = last_offset.saturating_add(1);
         self.found.batches += 1;
         self.found.records += header.count.max(0) as u64;
         if let Some(index) = &mut self.index {

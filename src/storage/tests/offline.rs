@@ -229,7 +229,12 @@ fn repair_of_any_damage_keeps_everything_before_it() {
             match repair(&log_dir(&dir), VerifyOptions::default()) {
                 Ok(report) => {
                     let end = report.cut.as_ref().map_or(BATCHES as i64 * 4, |cut| cut.from);
-                    let (log, _) = open(&storage(&dir), small_segments()).await;
+                    let storage = storage(&dir);
+                    let options = std::rc::Rc::new(small_segments());
+                    let opened = storage.open_log("orders", 0, harness::TOPIC_ID, options).await;
+                    let Ok((log, _)) = opened else {
+                        panic!("{what}: {report}: {:?}", opened.err());
+                    };
                     assert_eq!(log.log_end_offset(), end, "{what}: {report}");
                     assert_whole(&read_all(&log, 0).await, 0, end);
                     log.close().await;
@@ -245,6 +250,82 @@ fn repair_of_any_damage_keeps_everything_before_it() {
             }
         }
     });
+}
+
+#[test]
+fn whatever_happened_to_the_files_a_repaired_log_opens() {
+    run(|dir| async move {
+        write_log(&storage(&dir), true).await;
+        let files = files_of(&dir);
+        for seed in 0..24 {
+            let mut random = Random(seed);
+            for _ in 0..=random.below(3) {
+                ruin(&dir, &files, &mut random);
+            }
+            let ruined = dir.clone();
+            let repaired = runtime::task::blocking(move || {
+                let options = VerifyOptions { deep: true, gaps: false };
+                let _ = verify(&log_dir(&ruined), options).map(|report| report.to_string());
+                for (path, _) in files_of(&ruined) {
+                    if let Ok(lines) = dump(&path, DumpOptions { deep: true, print_data: true }) {
+                        lines.for_each(|line| drop(line.map(|line| line.to_string())));
+                    }
+                }
+                repair(&log_dir(&ruined), VerifyOptions::default())
+            });
+            match repaired.await {
+                Ok(report) => {
+                    let storage = storage(&dir);
+                    let options = std::rc::Rc::new(small_segments());
+                    let opened = storage.open_log("orders", 0, harness::TOPIC_ID, options).await;
+                    let Ok((log, _)) = opened else {
+                        panic!("seed {seed}: {report}: {:?}", opened.err());
+                    };
+                    let (start, end) = (log.log_start_offset(), log.log_end_offset());
+                    if start < end {
+                        let from = read_all(&log, start).await[0].0.base_offset;
+                        assert_whole(&read_all(&log, start).await, from, end);
+                    }
+                    log.close().await;
+                }
+                // Nobody can say any more whose directory it is.
+                Err(OfflineError::Nameless(_) | OfflineError::Newer { .. }) => {}
+                Err(error) => panic!("seed {seed}: {error}"),
+            }
+            for (path, _) in files_of(&dir) {
+                let _ = fs::remove_file(path);
+            }
+            for (path, bytes) in &files {
+                fs::write(path, bytes).unwrap();
+            }
+        }
+    });
+}
+
+/// Something that no disk should do.
+fn ruin(dir: &Path, files: &[(PathBuf, Vec<u8>)], random: &mut Random) {
+    let (path, _) = &files[random.below(files.len() as u64) as usize];
+    let Ok(mut bytes) = fs::read(path) else { return };
+    let at = random.below(bytes.len() as u64 + 1) as usize;
+    let length = (random.below(6_000) as usize).min(bytes.len() - at);
+    match random.below(6) {
+        0 => bytes[at..at + length].fill(0),
+        1 => bytes[at..at + length].iter_mut().for_each(|byte| *byte = random.below(256) as u8),
+        2 => bytes.truncate(at),
+        3 => bytes.extend(std::iter::repeat_n(7, length + 1)),
+        4 => bytes.copy_within(at.., at / 2),
+        _ => {
+            // One file's content under another one's name, or nowhere.
+            let (other, _) = &files[random.below(files.len() as u64) as usize];
+            let _ = fs::copy(path, other);
+            if random.below(2) == 0 {
+                let _ = fs::remove_file(path);
+            }
+            return;
+        }
+    }
+    assert!(path.starts_with(dir));
+    fs::write(path, bytes).unwrap();
 }
 
 #[test]
