@@ -59,6 +59,17 @@ def half_a_header_ends_at_the_deadline(room):
                     pass
 
 
+@case("H3")
+def a_frame_that_begins_with_the_one_before(room):
+    with Connection(room.bootstrap) as connection:
+        first, second = (request("Metadata", {"topics": []}, number) for number in (1, 2))
+        for cut in (1, 4, 20):
+            connection.write(first + second[:cut])
+            connection.receive("Metadata", 1)
+            connection.write(second[cut:])
+            connection.receive("Metadata", 2)
+
+
 @case("H4")
 def unknown_keys_and_versions(room):
     for key in (-1, -32768, 95, 999, 32767):

@@ -82,10 +82,11 @@ struct Receiving {
 }
 
 impl Receiving {
-    /// The frame was taken and its handler has done what it must in order.
+    /// The frame was taken and its handler has done what it must in order. The beginning of the
+    /// next one may have come with it.
     fn on_frame_begun(&mut self) {
         self.lease = None;
-        self.frame_begun = None;
+        self.frame_begun = (self.frames.pending() > 0).then(time::now);
     }
 
     /// Waits for more bytes. False when the connection is to be left.
