@@ -160,6 +160,13 @@ class Room:
         check(answer["error"] == 0, f"a fetch got error {answer['error']}")
         return answer["topics"][0]["partitions"][0]
 
+    @staticmethod
+    def until(what, condition, within=10):
+        deadline = time.monotonic() + within
+        while not condition():
+            check(time.monotonic() < deadline, f"not within {within} s: {what}")
+            time.sleep(0.01)
+
     # ---- memory
     def rss(self):
         return self.broker.rss() if self.broker else 0
