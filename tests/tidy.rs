@@ -14,6 +14,8 @@ use std::path::Path;
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 800;
 const LINE_COLUMNS_MAX: usize = 100;
+/// Where the tables of configuration keys and what is read from them live.
+const CONFIGS: &str = "src/metadata/configs";
 
 /// Folder of a crate, and the crates of this workspace that it may depend on.
 const IMPORTS: &[(&str, &[&str])] = &[
@@ -110,6 +112,7 @@ const RULES: &[(&str, Rule, Files, Files)] = &[
     ("tests wait for conditions", tests_do_not_sleep, BAD_SLEEP, GOOD_SLEEP),
     ("documents name files that exist", documents_are_true, BAD_DOCUMENT, GOOD_DOCUMENT),
     ("words belong here", words_belong, BAD_WORD, GOOD_WORD),
+    ("no config key is dead", config_keys_live, BAD_CONFIG, GOOD_CONFIG),
     ("the top level is as drawn", top_level_is_as_drawn, BAD_TOP, GOOD_TOP),
 ];
 
@@ -348,6 +351,35 @@ fn words_belong(files: &[Source]) -> Vec<String> {
     findings
 }
 
+/// A key that the tables call honoured is read somewhere, and what it is read into is used.
+fn config_keys_live(files: &[Source]) -> Vec<String> {
+    let (tables, others): (Vec<&Source>, Vec<&Source>) =
+        files.iter().filter(|f| f.is_production()).partition(|f| is_config_table(&f.path));
+    let keys = || tables.iter().flat_map(|t| config_keys(&t.text).map(move |key| (*t, key)));
+    let mut findings = Vec::new();
+    for (table, key) in keys().filter(|(_, key)| key.is_honoured) {
+        let quoted = format!("\"{}\"", key.name);
+        let is_default = keys().any(|(_, other)| other.synonyms.contains(&quoted));
+        if !is_default && !others.iter().any(|f| f.text.contains(&quoted)) {
+            findings.push(table.at(1, format!("{} is honoured, but nothing reads it", key.name)));
+        }
+    }
+    let settings = |f: &&&Source| f.path.starts_with(CONFIGS) && f.path.ends_with("_settings.rs");
+    for file in others.iter().filter(settings) {
+        for (field, name) in settings_read(&file.text) {
+            let is_idle = keys().any(|(_, key)| key.name == name && !key.is_honoured);
+            let used = |f: &&Source| {
+                let own = if f.path.starts_with(CONFIGS) { "self." } else { "." };
+                is_read(&f.code, own, field)
+            };
+            if !is_idle && !others.iter().any(used) {
+                findings.push(file.at(1, format!("{field} is read from {name}, but never used")));
+            }
+        }
+    }
+    findings
+}
+
 fn top_level_is_as_drawn(files: &[Source]) -> Vec<String> {
     let mut tops: BTreeMap<&str, &Source> = BTreeMap::new();
     for file in files {
@@ -373,6 +405,47 @@ fn code_without(files: &[Source], of: impl Fn(&Source) -> bool, banned: &[&str])
         }
     }
     findings
+}
+
+fn is_config_table(path: &str) -> bool {
+    path.starts_with(CONFIGS) && (path.ends_with("_keys.rs") || path.contains("_keys/"))
+}
+
+/// One entry of a table of configs.
+struct TableKey<'a> {
+    name: &'a str,
+    is_honoured: bool,
+    synonyms: &'a str,
+}
+
+fn config_keys(table: &str) -> impl Iterator<Item = TableKey<'_>> {
+    table.split("ConfigKey::").skip(1).filter_map(|entry| {
+        let (call, rest) = entry.split_once('(')?;
+        let name = rest.trim_start().strip_prefix('"')?.split('"').next()?;
+        let idle = [".inert(", ".refused(", ".needs("].iter().any(|mark| rest.contains(mark));
+        let synonyms = rest.split_once(".synonyms(").map_or("", |(_, after)| after);
+        let synonyms = synonyms.split(')').next().unwrap_or("");
+        let is_entry = call.chars().all(|c| c.is_alphanumeric() || c == '_');
+        is_entry.then_some(TableKey { name, is_honoured: !idle, synonyms })
+    })
+}
+
+/// Pairs of a field and the key it is read from: `field: from.kind("key")`.
+fn settings_read(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.match_indices(": from").filter_map(|(at, _)| {
+        let before = text[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        let value = text[at..].split(",\n").next()?;
+        let name = value.split_once('"')?.1.split('"').next()?;
+        Some((before, name))
+    })
+}
+
+/// Whether the code reads this field of something: `.field`, not a call and not a longer name.
+fn is_read(code: &str, from: &str, field: &str) -> bool {
+    code.match_indices(field).any(|(at, _)| {
+        let end = code[at + field.len()..].bytes().next();
+        code[..at].trim_end().ends_with(from) && !end.is_some_and(is_word)
+    })
 }
 
 fn is_member_manifest(path: &str) -> bool {
@@ -625,5 +698,25 @@ const GOOD_DOCUMENT: Files = &[
 ];
 const BAD_WORD: Files = &[("README.md", "Ask your assistant."), ("src/a.rs", "// FIXME later")];
 const GOOD_WORD: Files = &[("README.md", "A hackneyed word, a fetch session.")];
+const BAD_CONFIG: Files = &[
+    ("src/metadata/configs/topic_keys.rs", "ConfigKey::new(\"retention.ms\", Kind::Long, \"1\"),"),
+    (
+        "src/metadata/configs/topic_settings.rs",
+        "Self {\n    retention_ms: from.long(\"retention.ms\"),\n}\n",
+    ),
+];
+const GOOD_CONFIG: Files = &[
+    (
+        "src/metadata/configs/topic_keys.rs",
+        "ConfigKey::new(\"retention.ms\", K, \"1\").synonyms(&[\"log.retention.ms\"]),\n\
+         ConfigKey::new(\"no.such\", K, \"1\").inert(reason::NONE),",
+    ),
+    ("src/metadata/configs/broker_keys/log.rs", "ConfigKey::new(\"log.retention.ms\", K, \"1\"),"),
+    (
+        "src/metadata/configs/topic_settings.rs",
+        "Self {\n    retention_ms: from.long(\"retention.ms\"),\n}\n",
+    ),
+    ("src/broker/logs.rs", "let limit = settings\n    .retention_ms;"),
+];
 const BAD_TOP: Files = &[("notes.txt", ""), ("crates/a/lib.rs", "")];
 const GOOD_TOP: Files = &[("src/main.rs", ""), (".ci/run", ""), ("README.md", "")];

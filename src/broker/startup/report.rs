@@ -72,7 +72,8 @@ fn memory(host: &Host, slots: usize) -> String {
     let total = ByteSize::new(host.memory_per_core * slots as u64);
     match machine_memory() {
         Some(machine) if total.bytes() > machine / 10 * 9 => format!(
-            "{per_core} per slot, {total} in all: more than this machine's {} allow; lower --memory-per-core",
+            "{per_core} per slot, {total} in all: more than this machine's {} allow; \
+             lower --memory-per-core",
             ByteSize::new(machine)
         ),
         Some(machine) => {

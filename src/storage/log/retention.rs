@@ -139,7 +139,7 @@ impl LogInner {
             Ok(()) => true,
             Err(AppendError::NoSpace { .. }) => false,
             Err(error) => {
-                tracing::warn!(log = %self.name(), %error, "an expired segment could not be sealed");
+                tracing::warn!(log = %self.name(), %error, "cannot seal an expired segment");
                 false
             }
         }

@@ -41,11 +41,11 @@ pub struct VerifyOptions {
 pub enum OfflineError {
     #[error("a broker uses {}{holder}; stop it first", data_dir.display())]
     InUse { data_dir: PathBuf, holder: String },
-    #[error("{} is neither a log's directory nor a file of one, nor a data directory", .0.display())]
+    #[error("{} is no log's directory, no file of one, no data directory", .0.display())]
     NotALog(PathBuf),
     #[error("{} has a format that this program does not know: {reason}", path.display())]
     Newer { path: PathBuf, reason: String },
-    #[error("whose directory {} is cannot be told: identity and checkpoint are both lost", .0.display())]
+    #[error("nothing tells whose {} is: identity and checkpoint are both lost", .0.display())]
     Nameless(PathBuf),
     #[error("{op} {}: {source}", path.display())]
     Io { op: &'static str, path: PathBuf, source: io::Error },
