@@ -21,13 +21,17 @@
 //! 80   4  recovery point: leader epoch of the batch before it, −1 when none
 //! 84   4  entries of that segment's offset index that lie before it
 //! 88   4  entries of that segment's time index that lie before it
-//! 92   4  zero
-//! 96   8  offset of the producer snapshot to start from, −1 when none
-//! 104  4  CRC-32C over 0..104
+//! 92   4  CRC-32C of those entries of the offset index
+//! 96   4  CRC-32C of those entries of the time index
+//! 100  4  zero
+//! 104  8  offset of the producer snapshot to start from, −1 when none
+//! 112  4  CRC-32C over 0..112
 //! ```
 
 use runtime::file::{ALIGNMENT, AlignedBuf, Block};
 use thiserror::Error;
+
+use crate::segment::IndexSums;
 
 /// Name of the file in the log's directory.
 pub const CHECKPOINT_FILE_NAME: &str = "checkpoint";
@@ -44,6 +48,8 @@ pub struct RecoveryPoint {
     pub epoch: i32,
     pub offset_entries: u32,
     pub time_entries: u32,
+    /// Checksums of those entries.
+    pub index_sums: IndexSums,
 }
 
 impl RecoveryPoint {
@@ -56,6 +62,7 @@ impl RecoveryPoint {
             epoch: -1,
             offset_entries: 0,
             time_entries: 0,
+            index_sums: IndexSums::default(),
         }
     }
 }
@@ -161,6 +168,8 @@ impl Checkpoint {
         put(&point.epoch.to_be_bytes());
         put(&point.offset_entries.to_be_bytes());
         put(&point.time_entries.to_be_bytes());
+        put(&point.index_sums.offsets.to_be_bytes());
+        put(&point.index_sums.times.to_be_bytes());
         put(&[0; 4]);
         put(&self.producers_offset.to_be_bytes());
         let crc = crc32c::crc32c(&fields[..CRC_AT]);
@@ -188,6 +197,10 @@ impl Checkpoint {
             epoch: int4(fields, 80),
             offset_entries: int4(fields, 84) as u32,
             time_entries: int4(fields, 88) as u32,
+            index_sums: IndexSums {
+                offsets: int4(fields, 92) as u32,
+                times: int4(fields, 96) as u32,
+            },
         };
         let checkpoint = Checkpoint {
             topic_id,
@@ -198,7 +211,7 @@ impl Checkpoint {
             incarnation: int8(fields, 40),
             log_start_offset: int8(fields, 48),
             recovery_point,
-            producers_offset: int8(fields, 96),
+            producers_offset: int8(fields, 104),
         };
         Ok((int8(fields, 8) as u64, checkpoint))
     }
@@ -221,7 +234,7 @@ fn int4(fields: &[u8; FIELD_BYTES], at: usize) -> i32 {
 }
 
 pub const SLOT_BYTES: usize = 4096;
-const CRC_AT: usize = 104;
+const CRC_AT: usize = 112;
 pub const FIELD_BYTES: usize = CRC_AT + 4;
 const MAGIC: [u8; 7] = *b"\xffctstat";
 const FORMAT: u8 = 1;

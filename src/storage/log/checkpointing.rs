@@ -121,6 +121,7 @@ impl LogInner {
             time_entries = index.times().to_file(flushed.time_entries);
             entries.offset_entries = index.offsets().len();
             entries.time_entries = index.times().len();
+            entries.sums = flushed.sums.and(&offset_entries, &time_entries);
             active.index_flushed = entries;
         }
         let point = RecoveryPoint {
@@ -130,6 +131,7 @@ impl LogInner {
             epoch: state.epochs.latest().map_or(-1, |latest| latest.epoch),
             offset_entries: entries.offset_entries as u32,
             time_entries: entries.time_entries as u32,
+            index_sums: entries.sums,
         };
         let epochs = (!state.epochs_saved).then(|| state.epochs.to_file());
         state.epochs_saved = true;
@@ -140,7 +142,7 @@ impl LogInner {
     /// Writes the derived files, durably.
     async fn save(&self, capture: &Capture) -> Result<(), FsError> {
         let base = capture.point.segment_base;
-        let IndexFlushed { offset_entries, time_entries } = capture.flushed;
+        let IndexFlushed { offset_entries, time_entries, .. } = capture.flushed;
         let index = self.segment_path(base, SegmentFile::OffsetIndex);
         append_entries(&index, offset_entries * 8, &capture.offset_entries).await?;
         let times = self.segment_path(base, SegmentFile::TimeIndex);

@@ -3,7 +3,6 @@
 //! Law: an index is a hint. A lookup that leads to the wrong place makes the index again from the
 //! batches, once; what is then still wrong is the segment.
 
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::batch::BatchHeader;
@@ -26,8 +25,7 @@ impl LogInner {
             }
             (active.base_offset, active.size, active.index_flushed)
         };
-        let entries =
-            Entries::First { offsets: flushed.offset_entries, times: flushed.time_entries };
+        let entries = Entries::First(flushed);
         let dir = self.dir.borrow().clone();
         let loaded = load_index(&dir, base, self.index_policy(), size, entries).await?;
         let (index, flushed) = match loaded {
@@ -45,7 +43,7 @@ impl LogInner {
 
     /// The index of a sealed segment.
     pub async fn sealed_index(self: &Rc<Self>, base: i64) -> Result<Rc<SegmentIndex>, ReadError> {
-        let size = {
+        let (size, sums) = {
             let state = self.state.borrow();
             let Some(segment) = state.sealed.iter().find(|s| s.base_offset == base) else {
                 let empty = SegmentIndex::new(base, self.index_policy());
@@ -54,14 +52,16 @@ impl LogInner {
             if let Some(index) = &segment.index {
                 return Ok(Rc::clone(index));
             }
-            segment.size
+            (segment.size, segment.sums)
         };
-        let dir = self.dir.borrow().clone();
-        let loaded = load_index(&dir, base, self.index_policy(), size, Entries::All).await?;
-        match loaded {
-            Some(index) => Ok(self.keep_index(base, index)),
-            None => self.rebuild_sealed_index(base).await,
+        if let Some(sums) = sums {
+            let (dir, policy) = (self.dir.borrow().clone(), self.index_policy());
+            let loaded = load_index(&dir, base, policy, size, Entries::All(sums)).await?;
+            if let Some(index) = loaded {
+                return Ok(self.keep_index(base, index));
+            }
         }
+        self.rebuild_sealed_index(base, false).await
     }
 
     /// Makes a segment's index again, in memory and on disk.
@@ -71,7 +71,7 @@ impl LogInner {
             (state.active.base_offset == base, state.active.size)
         };
         if !active {
-            return self.rebuild_sealed_index(base).await.map(drop);
+            return self.rebuild_sealed_index(base, true).await.map(drop);
         }
         // Under the turn nothing is appended meanwhile. Who has it may be the one who reads.
         let Some(_turn) = self.turn.try_take() else { return Ok(()) };
@@ -89,32 +89,37 @@ impl LogInner {
     async fn rebuild_sealed_index(
         self: &Rc<Self>,
         base: i64,
+        again: bool,
     ) -> Result<Rc<SegmentIndex>, ReadError> {
+        // Whoever comes second finds what the first has made.
+        let _registering = self.register_turn.take().await;
         let size = {
             let state = self.state.borrow();
             let found = state.sealed.iter().find(|s| s.base_offset == base);
+            if let Some(index) = found.and_then(|segment| segment.index.as_ref())
+                && !again
+            {
+                return Ok(Rc::clone(index));
+            }
             found.map_or(0, |segment| segment.size)
         };
         let mut index = self.index_from_batches(base, size).await?;
         index.seal();
         tracing::warn!(log = %self.name(), segment = base, "an index was made again");
-        let path = self.segment_path(base, SegmentFile::OffsetIndex);
-        self.write_derived(path, &index.offsets().to_file(0)).await;
-        let path = self.segment_path(base, SegmentFile::TimeIndex);
-        self.write_derived(path, &index.times().to_file(0)).await;
+        self.keep_on_disk(base, &index).await;
         Ok(self.keep_index(base, index))
     }
 
-    /// Writes a file that is as good in memory: without room it stays there alone.
-    async fn write_derived(&self, path: PathBuf, contents: &[u8]) {
-        match runtime::fs::write_atomic(&path, contents).await {
+    /// Writes what is as good in memory: without room it stays there alone.
+    async fn keep_on_disk(&self, base: i64, index: &SegmentIndex) {
+        match self.write_sealed_index(base, index).await {
             Ok(()) => {}
             Err(error) if error.is_full() => {
                 tracing::warn!(log = %self.name(), %error, "an index stays in memory alone");
             }
             // The log may have moved out of the way meanwhile, with all that is in it.
             Err(_) if self.state.borrow().service.is_err() => {}
-            Err(error) => self.abort(&path, &error),
+            Err(error) => self.abort(&error.path.clone(), &error),
         }
     }
 

@@ -75,6 +75,7 @@ pub(crate) struct LogInner {
     pub allocation_turn: Turn,
     pub save_turn: Turn,
     pub seal_turn: Turn,
+    pub register_turn: Turn,
     pub waiters: Waiters,
     pub advanced: Event,
     /// Where reads from disk ended last, to recognise who reads on.

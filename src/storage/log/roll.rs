@@ -61,6 +61,7 @@ impl LogInner {
                 base_offset: old.base_offset,
                 size: old.size,
                 largest: Largest::of(&index),
+                sums: None,
                 index: Some(Rc::new(index)),
                 finished: false,
             });

@@ -12,6 +12,9 @@ use crate::background;
 use crate::directory::SegmentFile;
 use crate::index::SegmentIndex;
 use crate::open_files::FileRole;
+use crate::segment::{
+    IndexSums, Largest, REGISTER_FILE_NAME, RegisteredSegment, SealedSegment, register,
+};
 
 struct Unfinished {
     base_offset: i64,
@@ -45,11 +48,6 @@ impl LogInner {
                 }
                 self.abort(&error.path.clone(), &error);
             }
-            let state = &mut *self.state.borrow_mut();
-            let found = state.sealed.iter_mut().find(|s| s.base_offset == segment.base_offset);
-            if let Some(found) = found {
-                found.finished = true;
-            }
             finished_any = true;
         }
         if finished_any {
@@ -75,11 +73,29 @@ impl LogInner {
         // It is written no more: readers open it for reading.
         drop(file);
         self.storage.open_files().forget((self.number, FileRole::Segment(base)));
-        let offsets = segment.index.offsets().to_file(0);
+        let _registering = self.register_turn.take().await;
+        self.write_sealed_index(base, &segment.index).await
+    }
+
+    /// Writes a sealed segment's index files and then says in the register what they are. The
+    /// caller holds the register's turn.
+    pub async fn write_sealed_index(&self, base: i64, index: &SegmentIndex) -> Result<(), FsError> {
+        let offsets = index.offsets().to_file(0);
         let path = self.segment_path(base, SegmentFile::OffsetIndex);
         runtime::fs::write_atomic(path, &offsets).await?;
-        let times = segment.index.times().to_file(0);
+        let times = index.times().to_file(0);
         let path = self.segment_path(base, SegmentFile::TimeIndex);
-        runtime::fs::write_atomic(path, &times).await
+        runtime::fs::write_atomic(path, &times).await?;
+        let register: Vec<RegisteredSegment> = {
+            let state = &mut *self.state.borrow_mut();
+            let found = state.sealed.iter_mut().find(|segment| segment.base_offset == base);
+            let Some(segment) = found else { return Ok(()) };
+            segment.finished = true;
+            segment.largest = Largest::of(index);
+            segment.sums = Some(IndexSums::of(&offsets, &times));
+            state.sealed.iter().filter_map(SealedSegment::registered).collect()
+        };
+        let path = self.path(REGISTER_FILE_NAME);
+        runtime::fs::write_atomic(path, &register::to_file(&register)).await
     }
 }

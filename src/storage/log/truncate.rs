@@ -17,7 +17,7 @@ use crate::errors::{ReadError, TruncateError};
 use crate::index::SegmentIndex;
 use crate::open_files::FileRole;
 use crate::producer::{ProducerSnapshot, Producers};
-use crate::segment::{ActiveSegment, IndexFlushed, RollsFrom};
+use crate::segment::{ActiveSegment, IndexFlushed, IndexSums, RollsFrom};
 
 /// The log as it will be.
 struct Cut {
@@ -191,6 +191,7 @@ impl LogInner {
             epoch: cut.epochs.latest().map_or(-1, |latest| latest.epoch),
             offset_entries: cut.index.offsets().len() as u32,
             time_entries: cut.index.times().len() as u32,
+            index_sums: IndexSums::of(&offsets, &times),
         };
         self.change_checkpoint(|checkpoint| {
             checkpoint.clean = false;
@@ -236,14 +237,18 @@ impl LogInner {
             let state = &mut *self.state.borrow_mut();
             self.storage.memory().on_tail_cleared(state.tail.clear());
             state.sealed.retain(|segment| segment.base_offset < cut.base);
-            let entries = (cut.index.offsets().len(), cut.index.times().len());
+            let index_flushed = IndexFlushed {
+                offset_entries: cut.index.offsets().len(),
+                time_entries: cut.index.times().len(),
+                sums: state.checkpoint.recovery_point.index_sums,
+            };
             state.active = ActiveSegment {
                 base_offset: cut.base,
                 size: cut.position,
                 allocated: cut.position,
                 exists: true,
                 index: Some(cut.index),
-                index_flushed: IndexFlushed { offset_entries: entries.0, time_entries: entries.1 },
+                index_flushed,
                 rolls_from: RollsFrom::Unread,
                 jitter_ms: state.active.jitter_ms,
             };

@@ -79,6 +79,8 @@ pub enum FaultKind {
     Epochs(EnvelopeError),
     #[error("the file of leader epochs is missing")]
     EpochsMissing,
+    #[error("the register of sealed segments is damaged: {0}")]
+    Register(EnvelopeError),
     #[error("the identity is unusable: {0}")]
     Identity(IdentityError),
     #[error("the checkpoint is unusable: {0}")]

@@ -18,7 +18,7 @@ use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::index::{OffsetIndex, TimeIndex};
 use crate::log::parse_snapshot_name;
 use crate::producer::ProducerSnapshot;
-use crate::segment::{Chain, TrailerSalt};
+use crate::segment::{Chain, REGISTER_FILE_NAME, TrailerSalt, register};
 
 /// A log that was looked at.
 #[derive(Debug)]
@@ -57,6 +57,7 @@ impl LogCheck {
         check.read_identity()?;
         check.read_checkpoint()?;
         check.read_epochs()?;
+        check.read_register()?;
         check.read_producers()?;
         check.read_segments(options)?;
         check.compare_end();
@@ -157,6 +158,17 @@ impl LogCheck {
                 self.refuse_newer(EPOCHS_FILE_NAME, &error)?;
                 self.fault(EPOCHS_FILE_NAME, 0, FaultKind::Epochs(error));
             }
+        }
+        Ok(())
+    }
+
+    fn read_register(&mut self) -> Result<(), OfflineError> {
+        if !self.has(REGISTER_FILE_NAME) {
+            return Ok(());
+        }
+        if let Err(error) = register::from_file(&self.read(REGISTER_FILE_NAME)?) {
+            self.refuse_newer(REGISTER_FILE_NAME, &error)?;
+            self.fault(REGISTER_FILE_NAME, 0, FaultKind::Register(error));
         }
         Ok(())
     }

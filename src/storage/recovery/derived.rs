@@ -1,5 +1,7 @@
 //! The files that batches could give back, read where they can be.
 
+use std::collections::BTreeMap;
+
 use runtime::file::FsError;
 
 use super::inventory::Inventory;
@@ -8,6 +10,7 @@ use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::index::{IndexFiles, IndexPolicy, OffsetIndex, SegmentIndex, TimeIndex};
 use crate::log::snapshot_name;
 use crate::producer::{ProducerLimits, ProducerSnapshot, Producers};
+use crate::segment::{IndexFlushed, IndexSums, REGISTER_FILE_NAME, RegisteredSegment, register};
 
 /// The leader epochs up to the recovery point; none when they must be taken from the batches.
 pub async fn load_epochs(inventory: &Inventory) -> Result<Option<LeaderEpochs>, FsError> {
@@ -42,11 +45,13 @@ pub async fn load_producers(
     Ok(fitting.map(|snapshot| snapshot.into_producers(limits)))
 }
 
-/// How much of an index file counts.
+/// What the index files of a segment must be to be believed.
 #[derive(Clone, Copy)]
 pub enum Entries {
-    All,
-    First { offsets: usize, times: usize },
+    /// Of a sealed segment: whole files with these checksums.
+    All(IndexSums),
+    /// Of a segment in use: they begin with these entries.
+    First(IndexFlushed),
 }
 
 /// The indexes of a segment with `log_bytes` bytes of batches, as its files have them; none when
@@ -58,24 +63,37 @@ pub async fn load_index(
     log_bytes: u64,
     entries: Entries,
 ) -> Result<Option<SegmentIndex>, FsError> {
-    let offsets = read_if_there(&dir.join(SegmentFile::OffsetIndex.name(base))).await?;
-    let times = read_if_there(&dir.join(SegmentFile::TimeIndex.name(base))).await?;
-    let (offset_bytes, time_bytes) = match entries {
-        Entries::All => (None, None),
-        Entries::First { offsets, times } => {
-            (Some(offsets * OffsetIndex::ENTRY_BYTES), Some(times * TimeIndex::ENTRY_BYTES))
+    let (offset_bytes, time_bytes, sums) = match entries {
+        Entries::All(sums) => (None, None, sums),
+        Entries::First(IndexFlushed { offset_entries, time_entries, sums }) => {
+            let offset_bytes = offset_entries * OffsetIndex::ENTRY_BYTES;
+            (Some(offset_bytes), Some(time_entries * TimeIndex::ENTRY_BYTES), sums)
         }
     };
+    let offsets = read_if_there(&dir.join(SegmentFile::OffsetIndex.name(base))).await?;
+    let times = read_if_there(&dir.join(SegmentFile::TimeIndex.name(base))).await?;
     let (Some(offsets), Some(times)) =
         (first_bytes(offsets.as_deref(), offset_bytes), first_bytes(times.as_deref(), time_bytes))
     else {
         return Ok(None);
     };
+    if IndexSums::of(offsets, times) != sums {
+        return Ok(None);
+    }
     let parsed = SegmentIndex::parse(base, policy, IndexFiles { offsets, times, log_bytes });
     Ok(parsed.ok().map(|mut index| {
         index.resume_at_end(log_bytes);
         index
     }))
+}
+
+/// What the register knows of the sealed segments; nothing when it is missing or damaged.
+pub async fn load_register(
+    dir: &std::path::Path,
+) -> Result<BTreeMap<i64, RegisteredSegment>, FsError> {
+    let file = read_if_there(&dir.join(REGISTER_FILE_NAME)).await?;
+    let segments = file.and_then(|file| register::from_file(&file).ok()).unwrap_or_default();
+    Ok(segments.into_iter().map(|segment| (segment.base_offset, segment)).collect())
 }
 
 /// The first `bytes` of a file, or all of it; none when it does not have them.

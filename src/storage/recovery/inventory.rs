@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::derived::load_register;
 use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
 use crate::directory::{DELETED_SUFFIX, IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
 use crate::errors::OpenError;
 use crate::log::parse_snapshot_name;
+use crate::segment::{REGISTER_FILE_NAME, RegisteredSegment};
 
 /// The directory's files, by what they are.
 pub struct Inventory {
@@ -25,6 +27,8 @@ pub struct Inventory {
     pub checkpoint_lost: bool,
     /// The checkpoint may be older than the log: nothing but its log start can be relied on.
     pub checkpoint_doubtful: bool,
+    /// What the register says of sealed segments.
+    pub registered: BTreeMap<i64, RegisteredSegment>,
     leftovers: Vec<String>,
 }
 
@@ -40,7 +44,7 @@ impl Inventory {
         };
         let mut segments = BTreeMap::new();
         let (mut snapshots, mut leftovers) = (Vec::new(), Vec::new());
-        let mut found = [false; 3];
+        let mut found = [false; KNOWN.len()];
         for entry in &entries {
             let name = entry.name.as_str();
             match SegmentFile::parse(name) {
@@ -56,7 +60,7 @@ impl Inventory {
                 *found |= name == wanted;
             }
         }
-        let [has_identity, has_checkpoint, has_epochs] = found;
+        let [has_identity, has_checkpoint, has_epochs, has_register] = found;
         if !has_checkpoint && segments.is_empty() {
             // The beginning of a creation, which may be begun again.
             return Err(OpenError::Missing(dir.to_path_buf()));
@@ -89,6 +93,7 @@ impl Inventory {
             checkpoint_sequence,
             checkpoint_lost,
             checkpoint_doubtful,
+            registered: if has_register { load_register(dir).await? } else { BTreeMap::new() },
             leftovers,
         })
     }
@@ -173,4 +178,5 @@ fn guessed_checkpoint(identity: Identity, segments: &BTreeMap<i64, u64>) -> Chec
     }
 }
 
-const KNOWN: [&str; 3] = [IDENTITY_FILE_NAME, CHECKPOINT_FILE_NAME, EPOCHS_FILE_NAME];
+const KNOWN: [&str; 4] =
+    [IDENTITY_FILE_NAME, CHECKPOINT_FILE_NAME, EPOCHS_FILE_NAME, REGISTER_FILE_NAME];

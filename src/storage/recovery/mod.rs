@@ -155,6 +155,7 @@ fn blank(
         allocation_turn: Default::default(),
         save_turn: Default::default(),
         seal_turn: Default::default(),
+        register_turn: Default::default(),
         waiters: Default::default(),
         advanced: Event::new(),
         read_ends: Cell::new([-1; 4]),

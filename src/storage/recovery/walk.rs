@@ -9,6 +9,7 @@ use super::derived::{Entries, load_epochs, load_index, load_producers};
 use super::ending::{Ending, judge};
 use super::inventory::Inventory;
 use super::scanner::{Scanner, Step};
+use crate::checkpoint::RecoveryPoint;
 use crate::directory::SegmentFile;
 use crate::epochs::{EpochStart, LeaderEpochs};
 use crate::errors::OpenError;
@@ -103,6 +104,17 @@ impl<'a> Walk<'a> {
         if first > checkpoint.log_start_offset {
             return Err(missing(checkpoint.log_start_offset));
         }
+        for (base, length) in segments.range(..point.segment_base) {
+            let registered = self.inventory.registered.get(base);
+            if registered.is_some_and(|known| known.size > *length) {
+                return Err(OpenError::Damaged {
+                    file: self.log.segment_path(*base, SegmentFile::Log),
+                    offset: *base,
+                    position: *length,
+                    reason: "the file is shorter than when it was sealed".to_owned(),
+                });
+            }
+        }
         let length = segments.get(&point.segment_base);
         match length {
             None if point.position > 0 => Err(missing(point.segment_base)),
@@ -159,10 +171,7 @@ impl<'a> Walk<'a> {
 
     async fn load_point_index(&self) -> Result<Option<SegmentIndex>, OpenError> {
         let point = self.inventory.checkpoint.recovery_point;
-        let entries = Entries::First {
-            offsets: point.offset_entries as usize,
-            times: point.time_entries as usize,
-        };
+        let entries = Entries::First(flushed_before(&point));
         let policy = self.log.index_policy();
         let dir = &self.inventory.dir;
         Ok(load_index(dir, point.segment_base, policy, point.position, entries).await?)
@@ -307,10 +316,7 @@ impl<'a> Walk<'a> {
         if !loaded || base != point.segment_base {
             return IndexFlushed::default();
         }
-        IndexFlushed {
-            offset_entries: point.offset_entries as usize,
-            time_entries: point.time_entries as usize,
-        }
+        flushed_before(&point)
     }
 
     /// Nothing is served that another crash could take back.
@@ -349,16 +355,17 @@ impl<'a> Walk<'a> {
         let point = self.inventory.checkpoint.recovery_point;
         let state = &mut *self.log.state.borrow_mut();
         for (base, length) in self.inventory.segments.range(..point.segment_base) {
-            state.sealed.push(SealedSegment::found(*base, *length));
+            state.sealed.push(SealedSegment::found(
+                *base,
+                *length,
+                self.inventory.registered.get(base),
+            ));
         }
         let length = self.inventory.segments.get(&point.segment_base);
         state.active.exists = length.is_some();
         state.active.allocated = length.copied().unwrap_or(0);
         state.active.size = point.position;
-        state.active.index_flushed = IndexFlushed {
-            offset_entries: point.offset_entries as usize,
-            time_entries: point.time_entries as usize,
-        };
+        state.active.index_flushed = flushed_before(&point);
         state.epochs = std::mem::take(&mut self.epochs);
         let limits = self.log.storage.producer_limits();
         let end = point.offset;
@@ -372,7 +379,11 @@ impl<'a> Walk<'a> {
         let first_read = read_from.unwrap_or(self.inventory.checkpoint.recovery_point.segment_base);
         let kept = self.inventory.segments.range(..first_read).filter(|_| !self.begins_anew);
         for (base, length) in kept {
-            state.sealed.push(SealedSegment::found(*base, *length));
+            state.sealed.push(SealedSegment::found(
+                *base,
+                *length,
+                self.inventory.registered.get(base),
+            ));
         }
         if self.begins_anew {
             state.active.base_offset = self.chain.next_offset;
@@ -387,6 +398,7 @@ impl<'a> Walk<'a> {
                 base_offset: segment.base,
                 size: segment.size,
                 largest: Largest::of(&index),
+                sums: None,
                 index: Some(Rc::new(index)),
                 finished: false,
             });
@@ -421,5 +433,14 @@ impl<'a> Walk<'a> {
             position,
             reason,
         }
+    }
+}
+
+/// Entries in the index files of the recovery point's segment.
+fn flushed_before(point: &RecoveryPoint) -> IndexFlushed {
+    IndexFlushed {
+        offset_entries: point.offset_entries as usize,
+        time_entries: point.time_entries as usize,
+        sums: point.index_sums,
     }
 }

@@ -5,9 +5,11 @@
 //! file ends with its last batch.
 
 mod chain;
+pub mod register;
 mod trailer;
 
 pub use chain::{Chain, ChainBreak};
+pub use register::{IndexSums, REGISTER_FILE_NAME, RegisteredSegment};
 pub use trailer::{TRAILER_BYTES, Trailer, TrailerSalt, blocks_with_trailer, ends_like_a_mark};
 
 use std::rc::Rc;
@@ -28,14 +30,34 @@ pub struct SealedSegment {
     pub index: Option<Rc<SegmentIndex>>,
     /// Known once the index was loaded; kept when the index goes.
     pub largest: Largest,
+    /// What its index files must be; without them the index is made again.
+    pub sums: Option<IndexSums>,
     /// False until the file has been cut, its indexes written and both made durable.
     pub finished: bool,
 }
 
 impl SealedSegment {
     /// A segment that a start found finished.
-    pub fn found(base_offset: i64, size: u64) -> SealedSegment {
-        SealedSegment { base_offset, size, index: None, largest: Largest::Unread, finished: true }
+    pub fn found(
+        base_offset: i64,
+        size: u64,
+        registered: Option<&RegisteredSegment>,
+    ) -> SealedSegment {
+        SealedSegment {
+            base_offset,
+            size,
+            index: None,
+            largest: registered.map_or(Largest::Unread, |known| known.largest),
+            sums: registered.map(|known| known.sums),
+            finished: true,
+        }
+    }
+
+    /// What the register says of it, once all of it is known.
+    pub fn registered(&self) -> Option<RegisteredSegment> {
+        let SealedSegment { base_offset, size, largest, .. } = *self;
+        let sums = self.sums.filter(|_| self.finished && largest != Largest::Unread)?;
+        Some(RegisteredSegment { base_offset, size, largest, sums })
     }
 }
 
@@ -80,6 +102,7 @@ pub struct ActiveSegment {
 pub struct IndexFlushed {
     pub offset_entries: usize,
     pub time_entries: usize,
+    pub sums: IndexSums,
 }
 
 /// Where the age of the active segment counts from.
