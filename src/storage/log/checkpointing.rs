@@ -182,6 +182,14 @@ impl LogInner {
         state.checkpoint_sequence = sequence;
     }
 
+    /// What a killed process was writing is there to be read, but perhaps not durable.
+    pub async fn sync_checkpoint(&self) -> Result<(), FsError> {
+        let path = self.path(CHECKPOINT_FILE_NAME);
+        let mode = self.storage.sync_mode();
+        let key = (self.number, FileRole::Checkpoint);
+        self.storage.open_files().get(key, &path, mode).await?.sync().await
+    }
+
     /// Everything appended so far is written, or the log has stopped to serve.
     pub async fn wait_until_written(self: &Rc<Self>) {
         let end = self.state.borrow().end;
@@ -201,14 +209,28 @@ impl LogInner {
         let Ok(entries) = runtime::fs::list(&dir).await else { return };
         let mut offsets: Vec<i64> =
             entries.iter().filter_map(|entry| parse_snapshot_name(&entry.name)).collect();
-        offsets.retain(|offset| *offset <= newest);
+        offsets.retain(|offset| *offset < newest);
         offsets.sort_unstable();
-        let surplus = offsets.len().saturating_sub(2);
-        for offset in &offsets[..surplus] {
-            if let Err(error) = runtime::fs::remove_file(dir.join(snapshot_name(*offset))).await {
-                tracing::warn!(%error, "an old producer snapshot stays");
+        let Some(kept) = offsets.pop() else { return };
+        if !offsets.is_empty()
+            && let Err(error) = self.remove_snapshots(|offset| offset < kept).await
+        {
+            tracing::warn!(%error, "an old producer snapshot stays");
+        }
+    }
+
+    /// Removes the snapshots at these offsets, durably.
+    pub async fn remove_snapshots(&self, goes: impl Fn(i64) -> bool) -> Result<(), FsError> {
+        let dir = self.dir.borrow().clone();
+        let entries = runtime::fs::list(&dir).await?;
+        let mut removed = false;
+        for offset in entries.iter().filter_map(|entry| parse_snapshot_name(&entry.name)) {
+            if goes(offset) {
+                runtime::fs::remove_file(dir.join(snapshot_name(offset))).await?;
+                removed = true;
             }
         }
+        if removed { runtime::fs::sync_dir(&dir).await } else { Ok(()) }
     }
 }
 

@@ -31,6 +31,8 @@ impl LogInner {
             (state.checkpoint.clean, active.exists, stale, active.base_offset, active.size)
         };
         if clean {
+            // A creation that was killed at its end looks finished and may not be durable.
+            self.sync_names().await?;
             self.change_checkpoint(|checkpoint| checkpoint.clean = false).await;
         }
         if exists && stale {
@@ -53,6 +55,13 @@ impl LogInner {
         state.active.rolls_from = rolls_from;
         state.prepared = true;
         Ok(())
+    }
+
+    /// Makes the log's directory and the names in it durable.
+    pub async fn sync_names(&self) -> Result<(), FsError> {
+        let dir = self.dir.borrow().clone();
+        runtime::fs::sync_dir(dir).await?;
+        runtime::fs::sync_dir(self.storage.data_dir()).await
     }
 
     /// What the age of the active segment counts from; after a start its first batch says.

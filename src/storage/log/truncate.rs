@@ -27,12 +27,15 @@ struct Cut {
     epochs: LeaderEpochs,
     producers: Producers,
     index: SegmentIndex,
+    /// Nothing that is served stays: every segment goes.
+    whole: bool,
 }
 
 impl Log {
     /// Removes the batch that holds `offset` and everything behind it. Returns the new log end,
-    /// which is `offset` or, when it lies inside a batch, the first offset of that batch. At or
-    /// behind the log's end nothing changes. Who waits for a removed offset is told.
+    /// which is `offset` or, when it lies inside a batch, the first offset of that batch, but
+    /// never before the log's start. At or behind the log's end nothing changes. Who waits for a
+    /// removed offset is told.
     pub async fn truncate_to(&self, offset: i64) -> Result<i64, TruncateError> {
         let log = &self.inner;
         let _turn = log.turn.take().await;
@@ -84,11 +87,30 @@ impl LogInner {
             end = header.next_offset();
             position += header.size_in_bytes() as u64;
         }
+        let log_start = self.state.borrow().log_start;
+        if end < log_start {
+            return Ok(self.cut_of_everything(log_start));
+        }
         let mut epochs = self.state.borrow().epochs.clone();
         epochs.truncate_from_end(end);
         let index = self.index_up_to(base, &mut reader, position, end).await?;
         let producers = self.producers_up_to(end).await?;
-        Ok(Cut { base, position, end, epochs, producers, index })
+        Ok(Cut { base, position, end, epochs, producers, index, whole: false })
+    }
+
+    /// The log start lies inside the first batch that goes.
+    fn cut_of_everything(&self, log_start: i64) -> Cut {
+        let mut epochs = self.state.borrow().epochs.clone();
+        epochs.truncate_from_end(log_start);
+        Cut {
+            base: log_start,
+            position: 0,
+            end: log_start,
+            epochs,
+            producers: Producers::new(self.storage.producer_limits(), log_start),
+            index: SegmentIndex::new(log_start, self.index_policy()),
+            whole: true,
+        }
     }
 
     fn written_size(&self, base: i64) -> u64 {
@@ -199,6 +221,8 @@ impl LogInner {
             checkpoint.producers_offset = producers_offset;
         })
         .await;
+        // Later ones tell of batches that will not have been.
+        self.remove_snapshots(|offset| offset > cut.end).await?;
         Ok(())
     }
 
@@ -208,7 +232,7 @@ impl LogInner {
             let state = self.state.borrow();
             let sealed = state.sealed.iter().map(|segment| segment.base_offset);
             let active = state.active.exists.then_some(state.active.base_offset);
-            sealed.chain(active).filter(|base| *base > cut.base).collect()
+            sealed.chain(active).filter(|base| *base > cut.base || cut.whole).collect()
         };
         for base in later.into_iter().rev() {
             self.storage.open_files().forget((self.number, FileRole::Segment(base)));
@@ -225,6 +249,9 @@ impl LogInner {
                 self.abort(&dir, &error);
             }
         }
+        if cut.whole {
+            return Ok(());
+        }
         let file = self.file_for_writing(cut.base).await?;
         if let Err(error) = file.truncate(cut.position).await {
             self.abort(file.path(), &error);
@@ -236,7 +263,7 @@ impl LogInner {
         {
             let state = &mut *self.state.borrow_mut();
             self.storage.memory().on_tail_cleared(state.tail.clear());
-            state.sealed.retain(|segment| segment.base_offset < cut.base);
+            state.sealed.retain(|segment| segment.base_offset < cut.base && !cut.whole);
             let index_flushed = IndexFlushed {
                 offset_entries: cut.index.offsets().len(),
                 time_entries: cut.index.times().len(),
@@ -246,7 +273,7 @@ impl LogInner {
                 base_offset: cut.base,
                 size: cut.position,
                 allocated: cut.position,
-                exists: true,
+                exists: !cut.whole,
                 index: Some(cut.index),
                 index_flushed,
                 rolls_from: RollsFrom::Unread,

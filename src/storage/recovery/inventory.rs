@@ -5,6 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::derived::load_register;
+use runtime::file::FsError;
+use runtime::fs::Entry;
+
 use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
 use crate::directory::{DELETED_SUFFIX, IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
@@ -29,7 +32,10 @@ pub struct Inventory {
     pub checkpoint_doubtful: bool,
     /// What the register says of sealed segments.
     pub registered: BTreeMap<i64, RegisteredSegment>,
+    /// Segment files that wait for their removal.
     leftovers: Vec<String>,
+    /// Files that were being written. New ones will have the same names.
+    unfinished: Vec<String>,
 }
 
 impl Inventory {
@@ -44,15 +50,15 @@ impl Inventory {
         };
         let mut segments = BTreeMap::new();
         let (mut snapshots, mut leftovers) = (Vec::new(), Vec::new());
+        let mut unfinished = Vec::new();
         let mut found = [false; KNOWN.len()];
         for entry in &entries {
             let name = entry.name.as_str();
             match SegmentFile::parse(name) {
                 Some((base, SegmentFile::Log)) => drop(segments.insert(base, entry.len)),
                 Some(_) => {}
-                None if name.ends_with(DELETED_SUFFIX) || name.ends_with(".tmp") => {
-                    leftovers.push(entry.name.clone());
-                }
+                None if name.ends_with(DELETED_SUFFIX) => leftovers.push(entry.name.clone()),
+                None if name.ends_with(".tmp") => unfinished.push(entry.name.clone()),
                 None => {}
             }
             snapshots.extend(parse_snapshot_name(name));
@@ -60,6 +66,8 @@ impl Inventory {
                 *found |= name == wanted;
             }
         }
+        // A deletion whose renames were lost in part.
+        unfinished.extend(orphans(&entries, &segments));
         let [has_identity, has_checkpoint, has_epochs, has_register] = found;
         if !has_checkpoint && segments.is_empty() {
             // The beginning of a creation, which may be begun again.
@@ -95,6 +103,7 @@ impl Inventory {
             checkpoint_doubtful,
             registered: if has_register { load_register(dir).await? } else { BTreeMap::new() },
             leftovers,
+            unfinished,
         })
     }
 
@@ -103,10 +112,17 @@ impl Inventory {
         self.checkpoint_lost || self.checkpoint_doubtful
     }
 
-    /// Removes, in the background, what an earlier deletion or write left behind.
-    pub fn remove_leftovers(self) {
+    /// Removes what unfinished writes left behind and, in the background, what deletions did.
+    pub async fn remove_leftovers(self) -> Result<(), FsError> {
+        for name in &self.unfinished {
+            match runtime::fs::remove_file(self.dir.join(name)).await {
+                // Written anew meanwhile, and renamed.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+        }
         if self.leftovers.is_empty() {
-            return;
+            return Ok(());
         }
         background::start(async move {
             for name in &self.leftovers {
@@ -115,7 +131,17 @@ impl Inventory {
                 }
             }
         });
+        Ok(())
     }
+}
+
+/// Index files without their segment.
+fn orphans(entries: &[Entry], segments: &BTreeMap<i64, u64>) -> Vec<String> {
+    let of_segment = |name: &str| SegmentFile::parse(name).map(|(base, _)| base);
+    let names = entries.iter().map(|entry| &entry.name);
+    let lonely =
+        |name: &&String| of_segment(name).is_some_and(|base| !segments.contains_key(&base));
+    names.filter(lonely).cloned().collect()
 }
 
 async fn check_identity(dir: &Path, identity: Identity, exists: bool) -> Result<(), OpenError> {

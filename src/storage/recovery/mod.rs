@@ -74,11 +74,11 @@ pub async fn open(
             return Err(error);
         }
     };
+    inventory.remove_leftovers().await?;
     let short = report.possibly_short;
     if short && !checkpoint.possibly_short {
         log.inner.change_checkpoint(|checkpoint| checkpoint.possibly_short = true).await;
     }
-    inventory.remove_leftovers();
     if !report.clean {
         log.inner.finish_sealed_in_background();
     }

@@ -9,7 +9,7 @@ use super::derived::{Entries, load_epochs, load_index, load_producers};
 use super::ending::{Ending, judge};
 use super::inventory::Inventory;
 use super::scanner::{Scanner, Step};
-use crate::checkpoint::RecoveryPoint;
+use crate::checkpoint::{Checkpoint, RecoveryPoint};
 use crate::directory::SegmentFile;
 use crate::epochs::{EpochStart, LeaderEpochs};
 use crate::errors::OpenError;
@@ -104,6 +104,10 @@ impl<'a> Walk<'a> {
         if first > checkpoint.log_start_offset {
             return Err(missing(checkpoint.log_start_offset));
         }
+        let lost = segments.is_empty() && point.offset < checkpoint.log_start_offset;
+        if lost && !checkpoint.relaxed {
+            return Err(missing(point.segment_base));
+        }
         for (base, length) in segments.range(..point.segment_base) {
             let registered = self.inventory.registered.get(base);
             if registered.is_some_and(|known| known.size > *length) {
@@ -117,7 +121,10 @@ impl<'a> Walk<'a> {
         }
         let length = segments.get(&point.segment_base);
         match length {
-            None if point.position > 0 => Err(missing(point.segment_base)),
+            // Segments below the log start may have gone before the recovery point moved.
+            None if point.position > 0 && first <= point.segment_base => {
+                Err(missing(point.segment_base))
+            }
             Some(length) if *length < point.position => Err(OpenError::Damaged {
                 file: self.log.segment_path(point.segment_base, SegmentFile::Log),
                 offset: point.offset,
@@ -158,6 +165,12 @@ impl<'a> Walk<'a> {
         self.producers = producers;
         if inventory.checkpoint.clean {
             return Ok(None);
+        }
+        let first = inventory.segments.first_key_value().map(|(base, _)| *base);
+        if let Some(first) = first.filter(|first| point.segment_base < *first) {
+            // Deleted before the recovery point moved, and so below the log start.
+            self.chain.next_offset = first;
+            return Ok(Some(Start { segment: first, position: 0, index: None }));
         }
         let (segment, position) = (point.segment_base, point.position);
         let index = self.load_point_index().await?;
@@ -228,16 +241,15 @@ impl<'a> Walk<'a> {
             position = 0;
         }
         if self.chain.next_offset < inventory.checkpoint.log_start_offset {
-            self.begin_at_log_start(&bases);
+            self.begin_at_log_start();
         }
         Ok(())
     }
 
     /// All that was left lies below the log start: the log goes on there, empty.
-    fn begin_at_log_start(&mut self, bases: &[(i64, u64)]) {
+    fn begin_at_log_start(&mut self) {
         let log_start = self.inventory.checkpoint.log_start_offset;
         self.dropped = self.inventory.segments.keys().copied().collect();
-        assert!(bases.len() <= self.dropped.len());
         self.read.clear();
         self.begins_anew = true;
         self.chain.next_offset = log_start;
@@ -332,9 +344,11 @@ impl<'a> Walk<'a> {
             let blank = vec![0; crate::checkpoint::CHECKPOINT_BYTES as usize];
             runtime::fs::write_atomic(path, &blank).await?;
         }
-        if self.dropped.is_empty() {
-            return Ok(());
-        }
+        // A killed process may have left names that only the kernel knows.
+        self.log.sync_names().await?;
+        self.log.sync_checkpoint().await?;
+        // A snapshot behind the recovery point may tell of batches that are not there.
+        self.log.remove_snapshots(|offset| offset > point.offset).await?;
         for base in self.dropped.iter().rev() {
             let key = (self.log.number, crate::open_files::FileRole::Segment(*base));
             self.log.storage.open_files().forget(key);
@@ -347,6 +361,14 @@ impl<'a> Walk<'a> {
                 }
             }
             runtime::fs::sync_dir(&self.inventory.dir).await?;
+        }
+        if self.begins_anew {
+            let log_start = self.inventory.checkpoint.log_start_offset;
+            let anew = |checkpoint: &mut Checkpoint| {
+                checkpoint.recovery_point = RecoveryPoint::at_start(log_start);
+                checkpoint.producers_offset = -1;
+            };
+            self.log.change_checkpoint(anew).await;
         }
         Ok(())
     }

@@ -137,10 +137,13 @@ fn settle(known: &Shared, log: &Log) {
         known.log_start = start;
         known.log_start_asked = start;
         known.cut_asked = None;
-        let last = known.batches.values().next_back();
-        known.next_sequence = last.map_or(0, |bytes| {
-            protocol::batch::BatchHeader::parse(bytes).unwrap().last_sequence() + 1
-        });
+        let remembered = log.producers().first().map(|producer| producer.last_sequence);
+        let last = known.batches.range(start..).next_back();
+        if let Some((_, bytes)) = last {
+            let header = protocol::batch::BatchHeader::parse(bytes).unwrap();
+            assert_eq!(remembered, Some(header.last_sequence()), "of the last batch");
+        }
+        known.next_sequence = remembered.map_or(0, |last| last + 1);
         known.lives += 1;
     });
 }
