@@ -79,6 +79,11 @@ impl SegmentIndex {
         self.base_offset
     }
 
+    /// Bytes of all entries, in the files as in memory.
+    pub fn bytes(&self) -> usize {
+        self.offsets.len() * OffsetIndex::ENTRY_BYTES + self.times.len() * TimeIndex::ENTRY_BYTES
+    }
+
     pub fn offsets(&self) -> &OffsetIndex {
         &self.offsets
     }

@@ -16,6 +16,7 @@ use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, RecoveryPoint};
 use crate::directory::SegmentFile;
 use crate::epochs::EPOCHS_FILE_NAME;
+use crate::errors::{CommitError, Unavailable};
 use crate::open_files::FileRole;
 use crate::producer::PRODUCERS_FILE_EXTENSION;
 use crate::segment::IndexFlushed;
@@ -27,6 +28,8 @@ const UNCHECKED_BYTES_MAX: u64 = 16 << 20;
 struct Capture {
     point: RecoveryPoint,
     flushed: IndexFlushed,
+    /// What will be in the index files.
+    now_flushed: IndexFlushed,
     offset_entries: Vec<u8>,
     time_entries: Vec<u8>,
     epochs: Option<Vec<u8>>,
@@ -56,10 +59,9 @@ impl LogInner {
             let state = &mut *self.state.borrow_mut();
             // A segment that is being finished moves the recovery point when it is.
             let unfinished = state.sealed.iter().any(|segment| !segment.finished);
-            if !clean && (state.service.is_err() || unfinished) {
+            if unfinished || (!clean && state.service.is_err()) {
                 return;
             }
-            assert!(!unfinished, "a log is closed with all its segments finished");
             self.capture(state)
         };
         if self.wait_until_written_to(capture.point.offset).await.is_err() && !clean {
@@ -70,11 +72,10 @@ impl LogInner {
             return;
         }
         if let Err(error) = self.save(&capture).await {
-            if self.state.borrow().service.is_ok() || clean {
-                self.abort(&error.path.clone(), &error);
-            }
+            self.on_unsaved(&capture, &error);
             return;
         }
+        self.on_saved(&capture);
         let incarnation = self.storage.incarnation();
         let relaxed = !self.options.borrow().is_strict();
         let producers_offset = match capture.producers {
@@ -122,7 +123,6 @@ impl LogInner {
             entries.offset_entries = index.offsets().len();
             entries.time_entries = index.times().len();
             entries.sums = flushed.sums.and(&offset_entries, &time_entries);
-            active.index_flushed = entries;
         }
         let point = RecoveryPoint {
             segment_base: active.base_offset,
@@ -136,7 +136,33 @@ impl LogInner {
         let epochs = (!state.epochs_saved).then(|| state.epochs.to_file());
         state.epochs_saved = true;
         let producers = (!state.producers.is_empty()).then(|| state.producers.to_file());
-        Capture { point, flushed, offset_entries, time_entries, epochs, producers }
+        Capture {
+            point,
+            flushed,
+            now_flushed: entries,
+            offset_entries,
+            time_entries,
+            epochs,
+            producers,
+        }
+    }
+
+    fn on_saved(&self, capture: &Capture) {
+        let active = &mut self.state.borrow_mut().active;
+        if active.base_offset == capture.point.segment_base {
+            active.index_flushed = capture.now_flushed;
+        }
+    }
+
+    /// Without room the recovery point stays where it is: a start reads more then.
+    fn on_unsaved(&self, capture: &Capture, error: &FsError) {
+        let state = &mut *self.state.borrow_mut();
+        state.epochs_saved &= capture.epochs.is_none();
+        if error.is_full() {
+            tracing::warn!(log = %self.name(), %error, "the recovery point stays where it is");
+        } else if state.service != Err(Unavailable::Deleted) {
+            self.abort(&error.path, error);
+        }
     }
 
     /// Writes the derived files, durably.
@@ -196,10 +222,7 @@ impl LogInner {
         let _ = self.wait_until_written_to(end).await;
     }
 
-    async fn wait_until_written_to(
-        self: &Rc<Self>,
-        end: i64,
-    ) -> Result<(), crate::errors::CommitError> {
+    async fn wait_until_written_to(self: &Rc<Self>, end: i64) -> Result<(), CommitError> {
         super::Log { inner: Rc::clone(self) }.committed(end).await
     }
 

@@ -111,7 +111,7 @@ impl LogInner {
     }
 
     /// Writes what is as good in memory: without room it stays there alone.
-    async fn keep_on_disk(&self, base: i64, index: &SegmentIndex) {
+    async fn keep_on_disk(self: &Rc<Self>, base: i64, index: &SegmentIndex) {
         match self.write_sealed_index(base, index).await {
             Ok(()) => {}
             Err(error) if error.is_full() => {
@@ -125,7 +125,7 @@ impl LogInner {
 
     fn keep_index(self: &Rc<Self>, base: i64, index: SegmentIndex) -> Rc<SegmentIndex> {
         let index = Rc::new(index);
-        let bytes = index.offsets().len() * 8 + index.times().len() * 12;
+        let bytes = index.bytes();
         {
             let state = &mut *self.state.borrow_mut();
             let found = state.sealed.iter_mut().find(|segment| segment.base_offset == base);

@@ -32,13 +32,17 @@ impl LogInner {
         };
         if clean {
             // A creation that was killed at its end looks finished and may not be durable.
-            self.sync_names().await?;
+            if let Err(error) = self.sync_names().await {
+                self.abort(&error.path.clone(), &error);
+            }
             self.change_checkpoint(|checkpoint| checkpoint.clean = false).await;
         }
         if exists && stale {
             let file = self.file_for_writing(base).await?;
             // Durable when it returns; what is allocated behind it later reads as zeros.
-            file.truncate(size).await?;
+            if let Err(error) = file.truncate(size).await {
+                self.abort(file.path(), &error);
+            }
             let state = &mut *self.state.borrow_mut();
             state.active.allocated = size;
             state.stale_behind_end = false;

@@ -43,6 +43,11 @@ impl LogInner {
             let finished = self.finish(&segment).await;
             drop(saving);
             if let Err(error) = finished {
+                if error.is_full() {
+                    // Tried again when the next one is sealed or the log is closed.
+                    tracing::warn!(log = %self.name(), %error, "a sealed segment stays unfinished");
+                    return;
+                }
                 if self.state.borrow().service.is_err() {
                     return;
                 }
@@ -66,7 +71,7 @@ impl LogInner {
         Some(Unfinished { base_offset, next_base, size, index })
     }
 
-    async fn finish(&self, segment: &Unfinished) -> Result<(), FsError> {
+    async fn finish(self: &Rc<Self>, segment: &Unfinished) -> Result<(), FsError> {
         let base = segment.base_offset;
         let file = self.file_for_writing(base).await?;
         file.truncate(segment.size).await?;
@@ -74,12 +79,18 @@ impl LogInner {
         drop(file);
         self.storage.open_files().forget((self.number, FileRole::Segment(base)));
         let _registering = self.register_turn.take().await;
-        self.write_sealed_index(base, &segment.index).await
+        self.write_sealed_index(base, &segment.index).await?;
+        self.storage.memory().on_index_loaded(self, base, segment.index.bytes());
+        Ok(())
     }
 
     /// Writes a sealed segment's index files and then says in the register what they are. The
     /// caller holds the register's turn.
-    pub async fn write_sealed_index(&self, base: i64, index: &SegmentIndex) -> Result<(), FsError> {
+    pub async fn write_sealed_index(
+        self: &Rc<Self>,
+        base: i64,
+        index: &SegmentIndex,
+    ) -> Result<(), FsError> {
         let offsets = index.offsets().to_file(0);
         let path = self.segment_path(base, SegmentFile::OffsetIndex);
         runtime::fs::write_atomic(path, &offsets).await?;
