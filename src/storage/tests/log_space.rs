@@ -40,11 +40,8 @@ async fn open() -> (Storage, Log) {
     runtime::fs::sync_dir("/").await.unwrap();
     let config = StorageConfig::new(PathBuf::from("/data"), Budget::new(4 << 20));
     let storage = Storage::new(config);
-    let options = LogOptions {
-        segment_bytes: 100_000,
-        file_delete_delay_ms: 1,
-        ..LogOptions::default()
-    };
+    let options =
+        LogOptions { segment_bytes: 100_000, file_delete_delay_ms: 1, ..LogOptions::default() };
     let opened = storage.open_or_create("t", 0, TOPIC_ID, Rc::new(options)).await;
     let log = opened.unwrap().0;
     (storage, log)
@@ -109,14 +106,11 @@ fn a_full_disk_refuses_appends_and_nothing_else_until_there_is_room() {
         let seen = Arc::new(Mutex::new(Seen::default()));
         start(&simulation, &host, &seen, false);
         for round in 1..6 {
-            let reached = simulation.run_until(
-                |_| seen.lock().unwrap().committed > round * 40,
-                MINUTE,
-            );
+            let reached =
+                simulation.run_until(|_| seen.lock().unwrap().committed > round * 40, MINUTE);
             assert!(reached, "seed {seed}: it appends");
             simulation.disk(&host).set_free(simulation.below(200_000));
-            let full =
-                simulation.run_until(|_| seen.lock().unwrap().refused_in_a_row > 5, MINUTE);
+            let full = simulation.run_until(|_| seen.lock().unwrap().refused_in_a_row > 5, MINUTE);
             assert!(full, "seed {seed}: the disk is full");
             simulation.run_for(Duration::from_secs(8));
             assert!(simulation.is_running(&host), "seed {seed}: a full disk ends nothing");

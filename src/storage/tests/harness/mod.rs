@@ -39,9 +39,9 @@ where
         }
     });
     assert_eq!(exit, Exit::Clean);
-    // Only now nothing goes on in the background any more. A simulated disk is simply gone.
-    if cfg!(not(sim)) {
-        std::fs::remove_dir_all(&dir).unwrap();
+    // Only now nothing new begins in the background. A simulated disk is simply gone.
+    while cfg!(not(sim)) && std::fs::remove_dir_all(&dir).is_err() {
+        std::thread::yield_now();
     }
 }
 

@@ -176,7 +176,7 @@ fn the_checkpoint_survives_damage_to_either_of_its_copies_and_to_both() {
             let (log, _) = open(&storage, small_segments()).await;
             assert_eq!(log.log_start_offset(), 40, "byte {at}");
             assert_whole(&read_all(&log, 40).await[..], 40, 100);
-            drop(log);
+            log.close().await;
             runtime::fs::write_atomic(&path, &whole).await.unwrap();
         }
         damage(&path, |bytes| bytes.fill(0x55)).await;
