@@ -5,7 +5,9 @@
 //! in order; it is taken away, durably, before the next incarnation touches anything.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use metadata::controller as decisions;
 use metadata::controller::{HostFacts, HostStart, RandomIds};
@@ -13,6 +15,7 @@ use metadata::record::PreviousStop;
 use protocol::{HostId, SlotIndex, Str, Uuid};
 use runtime::fs::{self, FsError, LockGuard};
 use runtime::net::Listener;
+use runtime::time;
 
 use crate::controller::{self, MetadataLog};
 use crate::host::{Host, Identity};
@@ -47,7 +50,7 @@ impl HostDirectory {
 /// Takes the directory, checks that it is ours, opens the metadata log and starts a new
 /// incarnation of this host.
 pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), StartError> {
-    probe_ports(host)?;
+    probe_ports(host).await?;
     make_durably(&host.data_dir).await?;
     let lock = fs::lock(&host.data_dir.join(LOCK)).await.map_err(|why| {
         let what = "stop that process or give another --data-dir";
@@ -142,10 +145,22 @@ fn foreign(host: &Host, what: String) -> StartError {
 }
 
 /// Finds a taken port before anything on disk is touched.
-fn probe_ports(host: &Host) -> Result<(), StartError> {
+///
+/// A process that was killed is gone before the kernel has ended its rings, and until then they
+/// hold its listeners: whoever starts it again at once would find its own port taken.
+async fn probe_ports(host: &Host) -> Result<(), StartError> {
     let clients = host.slot_indexes().map(|slot: SlotIndex| host.listen_of(slot));
+    let deadline = time::now() + PREDECESSOR_WAIT;
     for address in clients.chain(host.admin_listen) {
-        Listener::bind(address).map_err(|why| StartError::port(Some(address), why))?;
+        loop {
+            match Listener::bind(address) {
+                Ok(_free) => break,
+                Err(why) if why.kind() == ErrorKind::AddrInUse && time::now() < deadline => {
+                    time::sleep(PREDECESSOR_POLL).await;
+                }
+                Err(why) => return Err(StartError::port(Some(address), why)),
+            }
+        }
     }
     Ok(())
 }
@@ -257,3 +272,6 @@ const LOCK: &str = ".lock";
 const IDENTITY: &str = "coretide.identity";
 const CLEAN_STOP: &str = "clean-stop";
 const FORMAT: i32 = 1;
+/// How long the ports of a process that is gone may still be held.
+const PREDECESSOR_WAIT: Duration = Duration::from_secs(1);
+const PREDECESSOR_POLL: Duration = Duration::from_millis(10);
