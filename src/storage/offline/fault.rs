@@ -61,6 +61,8 @@ pub enum FaultKind {
     IndexMissing,
     #[error("the index is damaged: {0}")]
     Index(IndexDamage),
+    #[error("the index is not the one that was written")]
+    IndexChanged,
     #[error("the entry for offset {last_offset} names no batch")]
     IndexEntry { last_offset: i64 },
     #[error(

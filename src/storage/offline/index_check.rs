@@ -19,6 +19,7 @@ pub(super) struct IndexCheck {
     times_known: bool,
     largest: Option<i64>,
     last_time: Option<i64>,
+    changed: Vec<PathBuf>,
     faults: Vec<Fault>,
 }
 
@@ -28,6 +29,8 @@ pub(super) struct IndexFile {
     pub bytes: Option<Vec<u8>>,
     /// Whether it must be there.
     pub required: bool,
+    /// Its checksum is known, and another one than its bytes have.
+    pub changed: bool,
 }
 
 impl IndexCheck {
@@ -40,6 +43,11 @@ impl IndexCheck {
             times_known: false,
             largest: None,
             last_time: None,
+            changed: [&offsets, &times]
+                .into_iter()
+                .filter(|file| file.changed)
+                .map(|file| file.path.clone())
+                .collect(),
             faults: Vec::new(),
         };
         let parsed = check.parsed(&offsets, OffsetIndex::ENTRY_BYTES, |bytes| {
@@ -137,6 +145,12 @@ impl IndexCheck {
         {
             let path = self.times_path.clone();
             self.fault_in(path, 0, FaultKind::LargestMissing { timestamp });
+        }
+        // What no entry shows, the checksum does.
+        for path in std::mem::take(&mut self.changed) {
+            if !self.faults.iter().any(|fault| fault.file == path) {
+                self.fault_in(path, 0, FaultKind::IndexChanged);
+            }
         }
         self.faults
     }

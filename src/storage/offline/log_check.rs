@@ -18,7 +18,7 @@ use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::index::{OffsetIndex, TimeIndex};
 use crate::log::parse_snapshot_name;
 use crate::producer::ProducerSnapshot;
-use crate::segment::{Chain, REGISTER_FILE_NAME, TrailerSalt, register};
+use crate::segment::{Chain, REGISTER_FILE_NAME, RegisteredSegment, TrailerSalt, register};
 
 /// A log that was looked at.
 #[derive(Debug)]
@@ -35,6 +35,7 @@ pub(super) struct LogCheck {
     pub bytes: u64,
     pub faults: Vec<Fault>,
     epochs: Option<LeaderEpochs>,
+    registered: BTreeMap<i64, RegisteredSegment>,
     names: Vec<String>,
 }
 
@@ -52,6 +53,7 @@ impl LogCheck {
             bytes: 0,
             faults: Vec::new(),
             epochs: None,
+            registered: BTreeMap::new(),
             names: names_in(dir)?,
         };
         check.read_identity()?;
@@ -166,9 +168,15 @@ impl LogCheck {
         if !self.has(REGISTER_FILE_NAME) {
             return Ok(());
         }
-        if let Err(error) = register::from_file(&self.read(REGISTER_FILE_NAME)?) {
-            self.refuse_newer(REGISTER_FILE_NAME, &error)?;
-            self.fault(REGISTER_FILE_NAME, 0, FaultKind::Register(error));
+        match register::from_file(&self.read(REGISTER_FILE_NAME)?) {
+            Ok(segments) => {
+                let by_base = segments.into_iter().map(|segment| (segment.base_offset, segment));
+                self.registered = by_base.collect();
+            }
+            Err(error) => {
+                self.refuse_newer(REGISTER_FILE_NAME, &error)?;
+                self.fault(REGISTER_FILE_NAME, 0, FaultKind::Register(error));
+            }
         }
         Ok(())
     }
@@ -248,7 +256,7 @@ impl LogCheck {
     }
 
     /// All entries of a sealed segment count; of the one that grows, those before the recovery
-    /// point.
+    /// point. Behind it nothing was promised about the indexes.
     fn index_check(
         &self,
         base: i64,
@@ -256,34 +264,47 @@ impl LogCheck {
         log_bytes: u64,
     ) -> Result<IndexCheck, OfflineError> {
         let point = self.checkpoint.map(|(_, checkpoint)| checkpoint.recovery_point);
-        let in_use = point.filter(|point| base >= point.segment_base && next_base.is_none());
-        let entries = |file: SegmentFile| {
-            let in_use = in_use.filter(|point| point.segment_base == base);
-            let known = in_use.map(|point| match file {
-                SegmentFile::TimeIndex => point.time_entries as usize * TimeIndex::ENTRY_BYTES,
-                _ => point.offset_entries as usize * OffsetIndex::ENTRY_BYTES,
-            });
-            match point {
-                // Behind the recovery point nothing was promised about the indexes.
-                Some(point) if base > point.segment_base => Some(0),
-                Some(_) | None => known,
-            }
+        let point = point.filter(|point| base >= point.segment_base && next_base.is_none());
+        let counted = |entries: u32, entry_bytes: usize| match point {
+            Some(point) if base == point.segment_base => Some(entries as usize * entry_bytes),
+            Some(_) => Some(0),
+            None => None,
         };
-        let load = |file: SegmentFile| -> Result<IndexFile, OfflineError> {
-            let name = file.name(base);
-            let wanted = entries(file);
-            let mut bytes = match self.has(&name) {
-                true => Some(self.read(&name)?),
-                false => None,
-            };
-            if let (Some(bytes), Some(wanted)) = (&mut bytes, wanted) {
-                bytes.truncate(wanted);
-            }
-            let required = self.is_ours() && wanted != Some(0);
-            Ok(IndexFile { path: self.dir.join(name), bytes, required })
+        let (offset_entries, time_entries) =
+            point.map_or((0, 0), |point| (point.offset_entries, point.time_entries));
+        let sums = match point {
+            Some(point) => Some(point.index_sums).filter(|_| base == point.segment_base),
+            None => self.registered.get(&base).map(|registered| registered.sums),
         };
-        let (offsets, times) = (load(SegmentFile::OffsetIndex)?, load(SegmentFile::TimeIndex)?);
+        let offsets = self.read_index(
+            SegmentFile::OffsetIndex.name(base),
+            counted(offset_entries, OffsetIndex::ENTRY_BYTES),
+            sums.map(|sums| sums.offsets),
+        )?;
+        let times = self.read_index(
+            SegmentFile::TimeIndex.name(base),
+            counted(time_entries, TimeIndex::ENTRY_BYTES),
+            sums.map(|sums| sums.times),
+        )?;
         Ok(IndexCheck::new(base, log_bytes, offsets, times))
+    }
+
+    /// An index file, of which `counted` bytes count, or all; `sum` is what their checksum must be.
+    fn read_index(
+        &self,
+        name: String,
+        counted: Option<usize>,
+        sum: Option<u32>,
+    ) -> Result<IndexFile, OfflineError> {
+        let path = self.dir.join(&name);
+        if !self.has(&name) {
+            let required = self.is_ours() && counted != Some(0);
+            return Ok(IndexFile { path, bytes: None, required, changed: false });
+        }
+        let mut bytes = self.read(&name)?;
+        bytes.truncate(counted.unwrap_or(bytes.len()));
+        let changed = sum.is_some_and(|sum| crc32c::crc32c(&bytes) != sum);
+        Ok(IndexFile { path, bytes: Some(bytes), required: true, changed })
     }
 
     /// The log reaches at least as far as its checkpoint says.

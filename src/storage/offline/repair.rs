@@ -22,6 +22,7 @@ use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, FIELD_BYTES, RecoveryP
 use crate::directory::{IDENTITY_FILE_NAME, Identity, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
 use crate::log::parse_snapshot_name;
+use crate::segment::REGISTER_FILE_NAME;
 
 /// What was wrong and what was done about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,7 +181,8 @@ fn remove_derived(log: &LogCheck, report: &mut RepairReport) -> Result<(), Offli
             SegmentFile::parse(&name),
             Some((_, SegmentFile::OffsetIndex | SegmentFile::TimeIndex))
         );
-        if is_index || name == EPOCHS_FILE_NAME || parse_snapshot_name(&name).is_some() {
+        let is_list = name == EPOCHS_FILE_NAME || name == REGISTER_FILE_NAME;
+        if is_index || is_list || parse_snapshot_name(&name).is_some() {
             let path = log.dir.join(&name);
             remove_if_there(&path)?;
             report.removed.push(path);

@@ -152,6 +152,21 @@ fn assert_named(dir: &Path, path: &Path, at: usize, number: usize) {
 }
 
 #[test]
+fn an_index_that_lost_whole_entries_is_named() {
+    run(|dir| async move {
+        write_log(&storage(&dir), true).await;
+        let is_index = |path: &Path| path.extension().is_some_and(|e| e == "index");
+        for (path, bytes) in files_of(&dir).iter().filter(|(path, _)| is_index(path)) {
+            fs::write(path, &bytes[..bytes.len() - 8]).unwrap();
+            let report = verified(&dir);
+            assert!(report.faults.iter().any(|fault| fault.file == *path), "{report}");
+            assert!(!report.needs_repair(), "the batches give it back: {report}");
+            fs::write(path, bytes).unwrap();
+        }
+    });
+}
+
+#[test]
 fn one_fault_does_not_hide_another() {
     run(|dir| async move {
         write_log(&storage(&dir), true).await;
