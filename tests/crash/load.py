@@ -52,12 +52,12 @@ class Writer(threading.Thread):
         self.producer, self.number, self.sequence = None, 0, 0
         self.pending = []  # batches not yet acknowledged, oldest first: (identity, bytes, count)
         self.pause, self.done, self.fault = threading.Event(), False, None
-        self.bootstrap, self.acknowledged, self.refusals = None, 0, {}
+        self.bootstrap, self.acknowledged, self.refusals, self.last_error = None, 0, {}, None
         self.largest = max(FILLERS)
 
     def run(self):
         while not self.done:
-            if not self.pause.wait(0.2):
+            if not self.pending and not self.pause.wait(0.2):
                 continue
             try:
                 self.session()
@@ -165,19 +165,22 @@ class Load:
         marks = [writer.acknowledged for writer in self.writers]
         while any(writer.acknowledged == mark for writer, mark in zip(self.writers, marks)):
             self.healthy()
-            check(time.monotonic() < deadline, f"no progress within {within} s: " + ", ".join(
-                f"{w.label} ({w.refusals or getattr(w, 'last_error', '')})" for w, m in zip(self.writers, marks)
-                if w.acknowledged == m))
+            check(time.monotonic() < deadline, f"no progress within {within} s: {self.complaints()}")
             time.sleep(0.02)
         self.suspend()
         while any(writer.pending for writer in self.writers):
             self.healthy()
-            check(time.monotonic() < deadline, "batches stay unacknowledged")
+            check(time.monotonic() < deadline, f"batches stay unacknowledged: {self.complaints()}")
             time.sleep(0.02)
 
     def healthy(self):
         faults = [writer.fault for writer in self.writers if writer.fault]
         check(not faults, "\n".join(faults))
+
+    def complaints(self):
+        """What keeps writers from being done."""
+        return ", ".join(f"{w.label}: {len(w.pending)} pending, refused {w.refusals}, {w.last_error!r}"
+                         for w in self.writers if w.pending or w.refusals)
 
     def acknowledged(self):
         return len(self.ledger.acked)
