@@ -41,6 +41,20 @@ fn records_leave_as_the_very_slices_they_came_as() {
     assert!(inside.contains(&batch.as_ptr()), "decoded records are a slice of the frame");
 }
 
+/// Kafka 4.4 refuses a negative number of tags and one above the number of bytes that are left.
+#[test]
+fn a_number_of_tags_that_cannot_be_is_refused() {
+    let header = RequestHeader { api_key: 3, api_version: 12, correlation_id: 77, client_id: None };
+    let mut encoder = Encoder::new();
+    header.encode(&mut encoder);
+    let whole = encoder.finish_contiguous();
+    for count in [&[5][..], &[0xff, 0xff, 0xff, 0xff, 0x07], &[0xff, 0xff, 0xff, 0xff, 0x0f]] {
+        let frame = [&whole[..whole.len() - 1], count, &[1, 0, 0, 0]].concat();
+        let refused = RequestHeader::decode(&mut Decoder::new(frame.into())).unwrap_err();
+        assert_eq!(refused.fault, Fault::Truncated, "{count:?}");
+    }
+}
+
 #[test]
 fn the_header_has_tags_exactly_where_the_version_is_flexible() {
     for &key in protocol::versions::all() {

@@ -202,7 +202,10 @@ impl Decoder {
         &mut self,
         mut known: impl FnMut(u32, &mut Self) -> Result<bool, DecodeError>,
     ) -> Result<(), DecodeError> {
-        let count = self.unsigned_varint()? as i32;
+        let count = self.unsigned_varint()?;
+        if count as usize > self.remaining() {
+            return Err(Fault::Truncated.into());
+        }
         for _ in 0..count {
             let tag = self.unsigned_varint()?;
             let length = self.unsigned_varint()? as usize;
