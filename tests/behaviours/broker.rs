@@ -24,7 +24,7 @@ use crate::wire::Connection;
 pub struct Broker {
     pub port: u16,
     pub data: PathBuf,
-    settings: Vec<String>,
+    flags: Vec<String>,
     running: Option<Running>,
 }
 
@@ -51,12 +51,14 @@ impl Broker {
 
     /// A broker of one's own with `--set` for each of these.
     pub fn start_with(settings: &[&str]) -> Broker {
-        let mut broker = Broker {
-            port: free_ports(),
-            data: new_directory("data"),
-            settings: settings.iter().map(|each| (*each).to_owned()).collect(),
-            running: None,
-        };
+        let set = |setting: &&str| ["--set".to_owned(), (*setting).to_owned()];
+        Broker::start_told(settings.iter().flat_map(set).collect())
+    }
+
+    /// A broker of one's own that is told these flags, too.
+    pub fn start_told(flags: Vec<String>) -> Broker {
+        let mut broker =
+            Broker { port: free_ports(), data: new_directory("data"), flags, running: None };
         while let Err(printed) = broker.try_start() {
             // Somebody else on this machine may have taken a port since it was found free.
             assert!(printed.contains("is taken"), "not ready; it printed:\n{printed}");
@@ -103,9 +105,7 @@ impl Broker {
         flag("--memory-per-core", "64MiB".to_owned());
         flag("--listen", self.address(0).to_string());
         flag("--admin-listen", self.admin_address().to_string());
-        for setting in &self.settings {
-            flag("--set", setting.clone());
-        }
+        words.extend(self.flags.iter().cloned());
         words
     }
 

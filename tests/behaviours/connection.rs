@@ -161,6 +161,19 @@ fn unknown_tagged_fields_are_skipped() {
     assert_eq!((id, answer.error_code), (7, ErrorCode::NONE));
 }
 
+/// Bytes behind the body of a request are left alone, as in Kafka.
+#[test]
+fn trailing_bytes_are_ignored() {
+    let mut connection = Broker::shared().connect(0);
+    let mut frame = header(3, 1);
+    frame.extend([0, 0, 0, 0]); // no topics
+    frame.extend(b"and a tail");
+    connection.send_frame(&frame);
+    let (id, answer) = connection.receive_as::<MetadataResponse>(1);
+    assert_eq!((id, answer.brokers.len()), (7, 2));
+    assert!(serves(&mut connection));
+}
+
 /// A frame longer than socket.request.max.bytes, or of a negative length, ends its connection
 /// before its bytes have come.
 #[test]

@@ -212,6 +212,7 @@ fn diverging_readers_are_told_where() {
     let mut fetch = |offset, last_fetched_epoch| {
         let mut request = fetch_request(&[(&topic, 0, offset)]);
         request.topics[0].partitions[0].last_fetched_epoch = last_fetched_epoch;
+        request.max_wait_ms = i32::MAX; // none of these answers may wait (behaviour 44)
         only_partition(leader.ask(12, &request))
     };
     let agreed = fetch(1, epoch);

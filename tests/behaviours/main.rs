@@ -7,6 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+mod admin;
 mod api_versions;
 mod broker;
 mod configs;

@@ -11,7 +11,7 @@ use protocol::messages::offset_for_leader_epoch::{
 
 use crate::broker::Broker;
 use crate::scenario::{
-    EARLIEST, LATEST, Topic, batch, batch_at, describe, list_offsets_request, new_name, wait_until,
+    EARLIEST, LATEST, Topic, batch, batch_at, describe, list_offsets_request, wait_until,
 };
 use crate::wire::Connection;
 
@@ -37,6 +37,7 @@ fn epochs_end_where_the_next_begins() {
     assert_eq!(end_of(&mut leader, &topic, -1, first), (ErrorCode::NONE, first, 3));
     assert_eq!(end_of(&mut leader, &topic, second, first), (ErrorCode::NONE, first, 3));
     assert_eq!(end_of(&mut leader, &topic, -1, second + 5), (ErrorCode::NONE, -1, -1));
+    assert_eq!(end_of(&mut leader, &topic, -1, -2), (ErrorCode::NONE, -2, 0));
     assert_eq!(end_of(&mut leader, &topic, first, first).0, ErrorCode::FENCED_LEADER_EPOCH);
     assert_eq!(end_of(&mut leader, &topic, second + 1, first).0, ErrorCode::UNKNOWN_LEADER_EPOCH);
 }
@@ -171,32 +172,29 @@ fn retention_by_size_keeps_the_limit() {
     assert_eq!(leader.read(&topic, 0, 3)[0].0, 3);
 }
 
-/// Kafka protocol behaviour 59: retention by time goes by a segment's largest timestamp, so that
-/// one record of the future pins it, and rolls the active segment first.
+/// Kafka protocol behaviour 53: with one replica the high watermark is never behind the start of
+/// an epoch, so after an unclean stop offsets are told at once, and none that was lost.
 #[test]
-fn retention_by_time_goes_by_the_largest_timestamp() {
-    let broker = Broker::start_with(&["log.retention.check.interval.ms=50"]);
-    let topic = Topic::create(&broker, new_name("by-time"), 4, &[("retention.ms", "60000")]);
-    let mine: Vec<i32> = (0..4).filter(|&index| topic.leaders[index as usize] == 0).collect();
-    let [old, pinned] = mine.as_slice() else { panic!("{:?}", topic.leaders) };
-    let mut leader = broker.connect(0);
-    leader.write(&topic, *pinned, batch(&["of now"]));
-    leader.write(&topic, *pinned, batch_at(1_000, &["old"]));
-    // The slot looks at one partition after the other: when the old one was emptied for the second
-    // time, the pinned one has been looked at, too.
-    for end in [2, 4] {
-        leader.write(&topic, *old, batch_at(1_000, &["old", "old too"]));
-        wait_until("the old segment goes", || {
-            leader.list_offset(&topic, *old, EARLIEST).offset == end
-        });
+fn offsets_are_told_at_once_after_an_election() {
+    let mut broker = Broker::start_new();
+    let topic = Topic::on_both_slots(&broker, "elected");
+    for partition in [0, 1] {
+        topic.leader(&broker, partition).write(&topic, partition, batch_at(1_000, &["a", "b"]));
     }
-    assert_eq!(leader.write(&topic, *old, batch(&["new"])), 4);
-    assert_eq!(leader.list_offset(&topic, *pinned, EARLIEST).offset, 0);
-    assert_eq!(leader.read(&topic, *pinned, 0).len(), 2);
+    for _ in 0..2 {
+        broker.restart_after_kill();
+        for partition in [0, 1] {
+            let mut leader = topic.leader(&broker, partition);
+            for (asked, offset) in [(LATEST, 2), (EARLIEST, 0), (1_001, 1)] {
+                let found = leader.list_offset_in(5, &topic, partition, asked);
+                assert_eq!((found.error_code, found.offset), (ErrorCode::NONE, offset), "{asked}");
+            }
+        }
+    }
 }
 
 /// Error and low watermark of a deletion.
-fn delete_to(leader: &mut Connection, topic: &Topic, offset: i64) -> (ErrorCode, i64) {
+pub fn delete_to(leader: &mut Connection, topic: &Topic, offset: i64) -> (ErrorCode, i64) {
     let partitions = vec![DeleteRecordsPartition { partition_index: 0, offset }];
     let topics = vec![DeleteRecordsTopic { name: topic.name.clone(), partitions }];
     let answer = leader.ask(2, &DeleteRecordsRequest { topics, timeout_ms: 30_000 });
@@ -205,7 +203,7 @@ fn delete_to(leader: &mut Connection, topic: &Topic, offset: i64) -> (ErrorCode,
 }
 
 /// Error, epoch and end offset that OffsetForLeaderEpoch tells.
-fn end_of(
+pub fn end_of(
     leader: &mut Connection,
     topic: &Topic,
     current_leader_epoch: i32,

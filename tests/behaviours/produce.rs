@@ -6,13 +6,14 @@ use protocol::batch::{
     BatchBuilder, BatchHeader, Codec, Compression, HEADER_BYTES, NewRecord, TimestampType,
 };
 use protocol::messages::produce::{PartitionProduceData, ProduceRequest};
-use protocol::{ErrorCode, Records};
+use protocol::{ErrorCode, Records, Str, Uuid};
 
 use crate::broker::Broker;
 use crate::configs::set_topic_config;
+use crate::offsets::delete_to;
 use crate::scenario::{
     ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, Topic, altered, batch, batch_at, batches, compressed,
-    fill, now_ms, only_outcome, produce_request, values,
+    describe, fill, now_ms, only_outcome, produce_request, values,
 };
 
 /// Kafka protocol behaviour 26: a partition takes exactly one batch, of format 2, whose count and
@@ -320,4 +321,90 @@ fn records_come_back_as_they_were_sent() {
     let data = leader.fetch_in(12, &topic, 0, 0);
     let kept = batches(data.records.as_ref());
     assert_eq!(kept[0].1[HEADER_BYTES..], sent[HEADER_BYTES..]);
+}
+
+/// Kafka protocol behaviour 33: topics that the broker writes itself are closed to clients.
+#[test]
+fn internal_topics_are_not_the_clients() {
+    let broker = Broker::shared();
+    let topic = Topic::create(broker, Str::from_static("__consumer_offsets"), 1, &[]);
+    let mut leader = topic.leader(broker, 0);
+    let outcome = leader.produce(&topic, batch(&["x"]));
+    assert_eq!(outcome.error_code, ErrorCode::INVALID_TOPIC_EXCEPTION);
+    assert_eq!(delete_to(&mut leader, &topic, 0).0, ErrorCode::INVALID_TOPIC_EXCEPTION);
+    assert!(describe(&mut leader, 12, &topic.name).is_internal);
+    topic.delete(broker);
+}
+
+/// Lengths that no batch can have are CORRUPT_MESSAGE, and the connection stays.
+#[test]
+fn impossible_batch_lengths_are_corrupt() {
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "lengths");
+    let mut leader = topic.leader(broker, 0);
+    for length in [-1i32, 0, 13, 48, i32::MIN] {
+        let mut bytes = batch(&["x"]).to_vec();
+        bytes[8..12].copy_from_slice(&length.to_be_bytes());
+        let outcome = leader.produce(&topic, bytes.into());
+        assert_eq!(outcome.error_code, ErrorCode::CORRUPT_MESSAGE, "{length}");
+        assert_eq!(outcome.log_start_offset, -1);
+    }
+    assert_eq!(leader.write(&topic, 0, batch(&["x"])), 0);
+}
+
+/// Codecs that do not exist, and payloads that are not what their codec says, have errors of their
+/// own instead of UNKNOWN_SERVER_ERROR.
+#[test]
+fn impossible_compression_is_told() {
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "codecs");
+    let mut leader = topic.leader(broker, 0);
+    for codec in 5..=7 {
+        let outcome = leader.produce(&topic, altered(&batch(&["x"]), ATTRIBUTES_AT, &[0, codec]));
+        assert_eq!(outcome.error_code, ErrorCode::UNSUPPORTED_COMPRESSION_TYPE, "codec {codec}");
+    }
+    for codec in 1..=4 {
+        let outcome = leader.produce(&topic, altered(&batch(&["x"]), ATTRIBUTES_AT, &[0, codec]));
+        assert_eq!(outcome.error_code, ErrorCode::CORRUPT_MESSAGE, "codec {codec}");
+    }
+    assert!(leader.read(&topic, 0, 0).is_empty());
+}
+
+/// A transactional batch without a transactional id is refused, and so is one that was not added
+/// to a transaction: none can be begun yet.
+#[test]
+fn transactional_batches_are_refused() {
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "transactional");
+    let mut leader = topic.leader(broker, 0);
+    let bytes = || {
+        let builder = BatchBuilder::new(Compression::None).producer(7, 0, 0).transactional();
+        fill(builder, now_ms(), &["x"])
+    };
+    let outcome = leader.produce(&topic, bytes());
+    assert_eq!(outcome.error_code, ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    for (version, error) in
+        [(10, ErrorCode::INVALID_TXN_STATE), (11, ErrorCode::TRANSACTION_ABORTABLE)]
+    {
+        let mut request = produce_request(-1, &topic, 0, bytes());
+        request.transactional_id = Some(Str::from_static("t"));
+        assert_eq!(only_outcome(leader.ask(version, &request)).error_code, error);
+    }
+    assert!(leader.read(&topic, 0, 0).is_empty());
+}
+
+/// Topics are named by id from version 13 on.
+#[test]
+fn topics_are_written_by_id_from_version_13() {
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "by-id");
+    let nameless = Topic { name: Str::EMPTY, ..topic.clone() };
+    let mut leader = topic.leader(broker, 0);
+    let answer = leader.ask(13, &produce_request(-1, &nameless, 0, batch(&["x"])));
+    assert_eq!(answer.responses[0].topic_id, topic.id);
+    assert_eq!(only_outcome(answer).error_code, ErrorCode::NONE);
+    let stranger = Topic { id: Uuid([5; 16]), ..topic.clone() };
+    let outcome = leader.produce_in(13, &stranger, 0, batch(&["x"]));
+    assert_eq!(outcome.error_code, ErrorCode::UNKNOWN_TOPIC_ID);
+    assert_eq!(leader.read(&topic, 0, 0).len(), 1);
 }

@@ -4,6 +4,7 @@ use protocol::ErrorCode;
 use protocol::batch::{BatchBuilder, Compression};
 
 use crate::broker::{Broker, metric};
+use crate::offsets::{delete_to, end_of};
 use crate::scenario::{
     LATEST, Topic, batch, describe, fetch_request, fetched, fill, now_ms, produce_request,
 };
@@ -70,6 +71,19 @@ fn misdirected_list_offsets_are_refused() {
         assert_eq!(found.error_code, ErrorCode::NOT_LEADER_OR_FOLLOWER);
         assert_eq!(found.offset, -1);
     }
+}
+
+/// DeleteRecords and OffsetForLeaderEpoch at the wrong node are NOT_LEADER_OR_FOLLOWER, too.
+#[test]
+fn misdirected_deletions_and_epochs_are_refused() {
+    let broker = Broker::shared();
+    let topic = Topic::on_both_slots(broker, "misdeleted");
+    topic.leader(broker, 0).write(&topic, 0, batch(&["x"]));
+    let mut stranger = topic.stranger(broker, 0);
+    let wrong = ErrorCode::NOT_LEADER_OR_FOLLOWER;
+    assert_eq!(delete_to(&mut stranger, &topic, 1), (wrong, -1));
+    assert_eq!(end_of(&mut stranger, &topic, -1, 0), (wrong, -1, -1));
+    assert_eq!(topic.leader(broker, 0).read(&topic, 0, 0).len(), 1);
 }
 
 /// A partition that the topic does not have is unknown to every node, not led elsewhere.

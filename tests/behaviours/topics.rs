@@ -113,6 +113,34 @@ fn odd_configs_are_refused_with_a_reason() {
     }
 }
 
+/// A config given twice counts as it was given last, and names that would collide with one another
+/// are both made when they come in one request, as in Kafka.
+#[test]
+fn repetitions_within_a_request_are_taken() {
+    let broker = Broker::shared();
+    let mut connection = broker.connect(0);
+    let configs = [("retention.ms", "1000"), ("retention.ms", "2000")];
+    let result = create(&mut connection, creation(&new_name("given-twice"), 1, 1, &configs));
+    assert_eq!(result.error_code, ErrorCode::NONE, "{:?}", result.error_message);
+    let configs = result.configs.unwrap();
+    let retention = configs.iter().find(|it| &*it.name == "retention.ms").unwrap();
+    assert_eq!(retention.value.as_deref(), Some("2000"));
+
+    let dotted = new_name("one.request");
+    let mut request = creation(&dotted, 1, 1, &[]);
+    let mut twin = request.topics[0].clone();
+    twin.name = Str::from(dotted.replace('.', "_"));
+    request.topics.push(twin);
+    let results = connection.ask(7, &request).topics;
+    assert!(results.iter().all(|it| it.error_code == ErrorCode::NONE), "{results:?}");
+
+    let mut request = creation(&new_name("named-twice"), 1, 1, &[]);
+    request.topics.push(request.topics[0].clone());
+    let results = connection.ask(7, &request).topics;
+    let errors: Vec<_> = results.iter().map(|it| it.error_code).collect();
+    assert_eq!(errors, [ErrorCode::INVALID_REQUEST]);
+}
+
 /// What cannot be honoured is refused with a reason instead of being ignored.
 #[test]
 fn what_cannot_be_honoured_is_refused() {

@@ -31,6 +31,8 @@ calls! {
     m::describe_log_dirs::DescribeLogDirsRequest => m::describe_log_dirs::DescribeLogDirsResponse;
     m::describe_producers::DescribeProducersRequest
         => m::describe_producers::DescribeProducersResponse;
+    m::describe_topic_partitions::DescribeTopicPartitionsRequest
+        => m::describe_topic_partitions::DescribeTopicPartitionsResponse;
     m::fetch::FetchRequest => m::fetch::FetchResponse;
     m::incremental_alter_configs::IncrementalAlterConfigsRequest
         => m::incremental_alter_configs::IncrementalAlterConfigsResponse;
