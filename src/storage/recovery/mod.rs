@@ -105,43 +105,7 @@ fn blank(
     checkpoint: Checkpoint,
     checkpoint_sequence: u64,
 ) -> Log {
-    let base = checkpoint.recovery_point.segment_base;
-    let end = checkpoint.recovery_point.offset;
-    let limits = storage.producer_limits();
-    let active = ActiveSegment {
-        base_offset: base,
-        size: 0,
-        allocated: 0,
-        exists: false,
-        index: None,
-        index_flushed: IndexFlushed::default(),
-        rolls_from: RollsFrom::Unread,
-        jitter_ms: 0,
-    };
-    let state = State {
-        sealed: Vec::new(),
-        active,
-        tail: Default::default(),
-        log_start: checkpoint.log_start_offset,
-        end,
-        committed: end,
-        durable: end,
-        epochs: LeaderEpochs::new(),
-        epochs_saved: true,
-        producers: Producers::new(limits, end),
-        service: Ok(()),
-        prepared: false,
-        stale_behind_end: false,
-        committing: false,
-        allocating: false,
-        checkpointing: false,
-        unchecked_bytes: 0,
-        last_append: None,
-        unsynced_records: 0,
-        sync_scheduled: false,
-        checkpoint,
-        checkpoint_sequence,
-    };
+    let state = blank_state(storage, checkpoint, checkpoint_sequence);
     let inner = LogInner {
         storage: storage.clone(),
         number: storage.next_log_number(),
@@ -168,8 +132,48 @@ fn blank(
         let active = &mut log.inner.state.borrow_mut().active;
         active.jitter_ms = jitter_ms;
         if checkpoint.recovery_point.position == 0 {
+            let base = checkpoint.recovery_point.segment_base;
             active.index = Some(SegmentIndex::new(base, policy));
         }
     }
     log
+}
+
+/// The state of a log without segments: all up to the checkpoint is durable, and nothing is more.
+fn blank_state(storage: &Storage, checkpoint: Checkpoint, checkpoint_sequence: u64) -> State {
+    let end = checkpoint.recovery_point.offset;
+    let active = ActiveSegment {
+        base_offset: checkpoint.recovery_point.segment_base,
+        size: 0,
+        allocated: 0,
+        exists: false,
+        index: None,
+        index_flushed: IndexFlushed::default(),
+        rolls_from: RollsFrom::Unread,
+        jitter_ms: 0,
+    };
+    State {
+        sealed: Vec::new(),
+        active,
+        tail: Default::default(),
+        log_start: checkpoint.log_start_offset,
+        end,
+        committed: end,
+        durable: end,
+        epochs: LeaderEpochs::new(),
+        epochs_saved: true,
+        producers: Producers::new(storage.producer_limits(), end),
+        service: Ok(()),
+        prepared: false,
+        stale_behind_end: false,
+        committing: false,
+        allocating: false,
+        checkpointing: false,
+        unchecked_bytes: 0,
+        last_append: None,
+        unsynced_records: 0,
+        sync_scheduled: false,
+        checkpoint,
+        checkpoint_sequence,
+    }
 }
