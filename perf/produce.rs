@@ -292,6 +292,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a backlog is worked off behind the end.
 const BACKLOG_PATIENCE: Duration = Duration::from_secs(10);
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Slices handed to one send; what is due beyond that goes with the next.
 const PARTS_MAX: usize = 64;
