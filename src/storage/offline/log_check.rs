@@ -255,8 +255,9 @@ impl LogCheck {
         Ok(())
     }
 
-    /// All entries of a sealed segment count; of the one that grows, those before the recovery
-    /// point. Behind it nothing was promised about the indexes.
+    /// The checksums of a sealed segment's indexes are in the register, that of the entries before
+    /// the recovery point in the checkpoint. Entries behind it were promised to nobody, but those
+    /// that are there should be right.
     fn index_check(
         &self,
         base: i64,
@@ -289,7 +290,7 @@ impl LogCheck {
         Ok(IndexCheck::new(base, log_bytes, offsets, times))
     }
 
-    /// An index file, of which `counted` bytes count, or all; `sum` is what their checksum must be.
+    /// An index file, of which `counted` bytes must be there, or all; `sum` is their checksum.
     fn read_index(
         &self,
         name: String,
@@ -301,9 +302,10 @@ impl LogCheck {
             let required = self.is_ours() && counted != Some(0);
             return Ok(IndexFile { path, bytes: None, required, changed: false });
         }
-        let mut bytes = self.read(&name)?;
-        bytes.truncate(counted.unwrap_or(bytes.len()));
-        let changed = sum.is_some_and(|sum| crc32c::crc32c(&bytes) != sum);
+        let bytes = self.read(&name)?;
+        let summed = bytes.get(..counted.unwrap_or(bytes.len()));
+        let is_right = |sum| summed.is_some_and(|summed| crc32c::crc32c(summed) == sum);
+        let changed = sum.is_some_and(|sum| !is_right(sum));
         Ok(IndexFile { path, bytes: Some(bytes), required: true, changed })
     }
 
