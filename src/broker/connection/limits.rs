@@ -6,8 +6,12 @@ use std::time::Duration;
 pub const IN_FLIGHT_MAX: usize = 128;
 /// Bytes of answers that are ready but not yet sent; then the socket is not read.
 pub const UNSENT_BYTES_MAX: usize = 1 << 20;
-/// First size of the receive buffer and the step in which a large frame's buffer grows.
-pub const RECEIVE_STEP_BYTES: usize = 64 << 10;
+/// What a new connection is read by at a time. The step doubles whenever the socket had more, and
+/// halves when it had much less.
+pub const RECEIVE_STEP_MIN_BYTES: usize = 16 << 10;
+pub const RECEIVE_STEP_MAX_BYTES: usize = 256 << 10;
+/// What a connection's frames may hold without a lease on the receive budget.
+pub const RECEIVE_UNLEASED_BYTES: usize = 64 << 10;
 /// A frame that has begun must be complete within this time, and the time that its size takes at
 /// [`FRAME_BYTES_PER_SECOND_MIN`].
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(30);

@@ -22,7 +22,7 @@ pub(super) async fn run(
     pipeline: &Rc<Pipeline>,
     mut from: Reader,
 ) {
-    let mut receiving = Receiving::default();
+    let mut receiving = Receiving::new();
     loop {
         match receiving.frames.next_frame(slot.socket_request_bytes_max()) {
             Ok(Some(frame)) => {
@@ -72,9 +72,10 @@ async fn begin(
 }
 
 /// The bytes of the frames on their way, and the memory they hold.
-#[derive(Default)]
 struct Receiving {
     frames: FrameBuffer,
+    /// How much is read at a time, between the limits; it follows what arrives.
+    step: usize,
     /// For what a large frame takes beyond the first step.
     lease: Option<Lease>,
     /// When the first byte of the frame at hand came.
@@ -82,6 +83,20 @@ struct Receiving {
 }
 
 impl Receiving {
+    fn new() -> Receiving {
+        let (frames, step) = (FrameBuffer::default(), limits::RECEIVE_STEP_MIN_BYTES);
+        Receiving { frames, step, lease: None, frame_begun: None }
+    }
+
+    fn adapt_step(&mut self, got: usize) {
+        let (min, max) = (limits::RECEIVE_STEP_MIN_BYTES, limits::RECEIVE_STEP_MAX_BYTES);
+        if got >= self.step {
+            self.step = (2 * self.step).min(max);
+        } else if got < self.step / 4 {
+            self.step = (self.step / 2).max(min);
+        }
+    }
+
     /// The frame was taken and its handler has done what it must in order. The beginning of the
     /// next one may have come with it.
     fn on_frame_begun(&mut self) {
@@ -98,9 +113,9 @@ impl Receiving {
     ) -> bool {
         let read = if self.frames.pending() == 0 {
             self.frames.let_go();
-            self.frames.buffer().reserve(limits::RECEIVE_STEP_BYTES);
-            let buffer = self.frames.buffer();
-            match slot.stopping.or(from.read_buf(buffer, limits::RECEIVE_STEP_BYTES)).await {
+            let (step, buffer) = (self.step, self.frames.buffer());
+            buffer.reserve(step);
+            match slot.stopping.or(from.read_buf(buffer, step)).await {
                 Some(read) => read,
                 None => return false,
             }
@@ -122,7 +137,8 @@ impl Receiving {
                 }
                 false
             }
-            Ok(_) => {
+            Ok(got) => {
+                self.adapt_step(got);
                 self.frame_begun.get_or_insert_with(time::now);
                 true
             }
@@ -140,11 +156,12 @@ impl Receiving {
         Some(self.frame_begun? + allowance)
     }
 
-    /// Reads on in a begun frame; what it takes beyond the first step has to be free first.
+    /// Reads on in a begun frame; what it takes beyond the bytes that are free to all has to be
+    /// leased first.
     async fn receive_more(&mut self, slot: &Rc<Slot>, from: &mut Reader) -> io::Result<usize> {
-        let wanted = self.frames.wanted(limits::RECEIVE_STEP_BYTES);
-        let needed =
-            (self.frames.pending() + wanted).saturating_sub(2 * limits::RECEIVE_STEP_BYTES);
+        let wanted = self.frames.wanted(self.step);
+        let total = self.frames.pending() + wanted;
+        let needed = total.saturating_sub(limits::RECEIVE_UNLEASED_BYTES);
         let held = self.lease.as_ref().map_or(0, Lease::bytes);
         if needed > held {
             let more = slot.receive_budget.lease(needed - held).await;
