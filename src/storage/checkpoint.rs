@@ -109,6 +109,8 @@ pub struct Newest {
     /// False when the other slot is damaged: it may have held a newer state, in which the log was
     /// not closed or ended elsewhere. Then only what is written to both slots can be believed.
     pub is_certain: bool,
+    /// Both slots have the same log start, so at least one durable write speaks of it.
+    pub is_settled: bool,
 }
 
 impl Checkpoint {
@@ -120,16 +122,27 @@ impl Checkpoint {
         SlotWrite { position, block: slot.freeze() }
     }
 
+    /// A whole new file that holds this state: all of it allocated by the one write.
+    pub fn first_file(&self, sequence: u64) -> Block {
+        let mut file = AlignedBuf::zeroed(CHECKPOINT_BYTES as usize);
+        let at = (sequence % 2) as usize * SLOT_BYTES;
+        file[at..at + FIELD_BYTES].copy_from_slice(&self.encode(sequence));
+        file.freeze()
+    }
+
     /// The newest whole state of a file.
     pub fn newest(file: &[u8]) -> Result<Newest, CheckpointError> {
         let mut newest: Option<Newest> = None;
         let (mut whole, mut unwritten) = (0, 0);
+        let mut log_starts = Vec::with_capacity(2);
         for slot in file.chunks(SLOT_BYTES).take(2) {
             match Checkpoint::decode(slot) {
                 Ok((sequence, checkpoint)) => {
                     whole += 1;
+                    log_starts.push(checkpoint.log_start_offset);
                     if newest.is_none_or(|known| known.sequence < sequence) {
-                        newest = Some(Newest { sequence, checkpoint, is_certain: false });
+                        let (is_certain, is_settled) = (false, false);
+                        newest = Some(Newest { sequence, checkpoint, is_certain, is_settled });
                     }
                 }
                 Err(error @ CheckpointError::Format { .. }) => return Err(error),
@@ -142,6 +155,7 @@ impl Checkpoint {
         let mut newest = newest.ok_or(CheckpointError::Damaged)?;
         // The other slot stays unwritten up to the second write.
         newest.is_certain = whole == 2 || (unwritten == 1 && newest.sequence == 1);
+        newest.is_settled = newest.is_certain && log_starts.windows(2).all(|two| two[0] == two[1]);
         Ok(newest)
     }
 

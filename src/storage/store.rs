@@ -10,11 +10,11 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use protocol::Uuid;
-use runtime::file::{File, FsError, Mode};
+use runtime::file::{AlignedBuf, Block, File, FsError, Mode};
 use runtime::time::Instant;
 
 use crate::background;
-use crate::checkpoint::{CHECKPOINT_BYTES, CHECKPOINT_FILE_NAME, Checkpoint, RecoveryPoint};
+use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, RecoveryPoint};
 use crate::directory::{
     DELETED_DIR_NAME, IDENTITY_FILE_NAME, Identity, deleted_dir, log_dir_name, parse_log_dir_name,
 };
@@ -118,13 +118,15 @@ impl Storage {
         checkpoint: &Checkpoint,
     ) -> Result<(), FsError> {
         runtime::fs::create_dir_all(dir).await?;
-        runtime::fs::write_atomic(dir.join(IDENTITY_FILE_NAME), identity.to_file().as_bytes())
-            .await?;
-        let file = File::create_new(dir.join(CHECKPOINT_FILE_NAME), self.sync_mode()).await?;
-        file.preallocate(CHECKPOINT_BYTES).await?;
-        let write = checkpoint.slot_write(FIRST_SEQUENCE);
-        file.write_at(write.position, write.block).await?;
-        file.close().await?;
+        // Nobody believes the directory before its checkpoint is there, so nothing here needs to
+        // be atomic, and each file is made durable once.
+        let identity = identity.to_file();
+        let mut buffer = AlignedBuf::zeroed(identity.len());
+        buffer[..identity.len()].copy_from_slice(identity.as_bytes());
+        let block = buffer.freeze().slice(0..identity.len());
+        write_new(&dir.join(IDENTITY_FILE_NAME), Mode::BufferedSync, block).await?;
+        let both_slots = checkpoint.first_file(FIRST_SEQUENCE);
+        write_new(&dir.join(CHECKPOINT_FILE_NAME), self.sync_mode(), both_slots).await?;
         runtime::fs::sync_dir(dir).await?;
         runtime::fs::sync_dir(self.data_dir()).await
     }
@@ -346,6 +348,13 @@ impl Storage {
         self.parts.next_log.set(number + 1);
         number
     }
+}
+
+/// One write that makes a new file durable, but for its name.
+async fn write_new(path: &Path, mode: Mode, block: Block) -> Result<(), FsError> {
+    let file = File::create_new(path, mode).await?;
+    file.write_at(0, block).await?;
+    file.close().await
 }
 
 async fn remove_leftover(dir: &Path) -> Result<(), CreateError> {

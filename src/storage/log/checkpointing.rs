@@ -170,9 +170,14 @@ impl LogInner {
         let base = capture.point.segment_base;
         let IndexFlushed { offset_entries, time_entries, .. } = capture.flushed;
         let index = self.segment_path(base, SegmentFile::OffsetIndex);
-        append_entries(&index, offset_entries * 8, &capture.offset_entries).await?;
+        let mut is_new =
+            append_entries(&index, offset_entries * 8, &capture.offset_entries).await?;
         let times = self.segment_path(base, SegmentFile::TimeIndex);
-        append_entries(&times, time_entries * 12, &capture.time_entries).await?;
+        is_new |= append_entries(&times, time_entries * 12, &capture.time_entries).await?;
+        if is_new {
+            let dir = self.dir.borrow().clone();
+            runtime::fs::sync_dir(dir).await?;
+        }
         if let Some(epochs) = &capture.epochs {
             runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), epochs).await?;
         }
@@ -269,21 +274,26 @@ pub fn parse_snapshot_name(name: &str) -> Option<i64> {
     (digits_only && extension == PRODUCERS_FILE_EXTENSION).then(|| digits.parse().ok()).flatten()
 }
 
-/// Makes `entries` durable at `offset` of an index file, which is created when it begins there.
+/// Makes `entries` durable at `offset` of an index file. The checkpoint says how many entries
+/// count and what their checksum is, so the file itself may be in any state meanwhile. True when
+/// the file is new, and so its name not durable.
 async fn append_entries(
     path: &std::path::Path,
     offset: usize,
     entries: &[u8],
-) -> Result<(), FsError> {
+) -> Result<bool, FsError> {
     if entries.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
-    if offset == 0 {
-        return runtime::fs::write_atomic(path, entries).await;
-    }
-    let file = File::open(path, Mode::BufferedSync).await?;
+    let (file, is_new) = match File::open(path, Mode::BufferedSync).await {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            (File::create_new(path, Mode::BufferedSync).await?, true)
+        }
+        opened => (opened?, false),
+    };
     let mut buffer = AlignedBuf::zeroed(entries.len());
     buffer[..entries.len()].copy_from_slice(entries);
     file.write_at(offset as u64, buffer.freeze().slice(0..entries.len())).await?;
-    file.close().await
+    file.close().await?;
+    Ok(is_new)
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use runtime::file::{File, FsError};
+use runtime::task::yield_now;
 use runtime::time::{now, sleep};
 
 use super::tail::{CHUNK_BYTES_MAX, Chunk};
@@ -47,6 +48,8 @@ impl LogInner {
             stats.committed_bytes.add(chunk.to - chunk.from);
             stats.commit_latency.record_nanos(now().since(started).as_nanos() as u64);
             self.on_written(&chunk, strict).await;
+            // Who was waiting for this write has its next batch in the next one.
+            yield_now().await;
         }
     }
 

@@ -30,11 +30,12 @@ impl LogInner {
             let stale = state.stale_behind_end;
             (state.checkpoint.clean, active.exists, stale, active.base_offset, active.size)
         };
+        // A killed process may have left names here that only the kernel knows: of a log that
+        // looks created, of a segment without batches.
+        if let Err(error) = self.sync_names().await {
+            self.abort(&error.path.clone(), &error);
+        }
         if clean {
-            // A creation that was killed at its end looks finished and may not be durable.
-            if let Err(error) = self.sync_names().await {
-                self.abort(&error.path.clone(), &error);
-            }
             self.change_checkpoint(|checkpoint| checkpoint.clean = false).await;
         }
         if exists && stale {

@@ -30,6 +30,8 @@ pub struct Inventory {
     pub checkpoint_lost: bool,
     /// The checkpoint may be older than the log: nothing but its log start can be relied on.
     pub checkpoint_doubtful: bool,
+    /// What the checkpoint says of the log start is on stable storage.
+    pub checkpoint_settled: bool,
     /// What the register says of sealed segments.
     pub registered: BTreeMap<i64, RegisteredSegment>,
     /// Segment files that wait for their removal.
@@ -80,8 +82,8 @@ impl Inventory {
         let guessed = guessed_checkpoint(identity, &segments);
         let (checkpoint_sequence, checkpoint) = match read {
             None => (0, guessed),
-            Some(Newest { sequence, checkpoint, is_certain: true }) => (sequence, checkpoint),
-            Some(Newest { sequence, checkpoint, is_certain: false }) => {
+            Some(Newest { sequence, checkpoint, is_certain: true, .. }) => (sequence, checkpoint),
+            Some(Newest { sequence, checkpoint, is_certain: false, .. }) => {
                 // The log start is in both slots, and where an empty log goes on.
                 let recovery_point = match segments.is_empty() {
                     true => RecoveryPoint::at_start(checkpoint.log_start_offset),
@@ -101,6 +103,7 @@ impl Inventory {
             checkpoint_sequence,
             checkpoint_lost,
             checkpoint_doubtful,
+            checkpoint_settled: read.is_some_and(|read| read.is_settled),
             registered: if has_register { load_register(dir).await? } else { BTreeMap::new() },
             leftovers,
             unfinished,

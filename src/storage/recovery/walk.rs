@@ -334,9 +334,11 @@ impl<'a> Walk<'a> {
     /// Nothing is served that another crash could take back.
     async fn make_durable(&mut self) -> Result<(), OpenError> {
         let point = self.inventory.checkpoint.recovery_point;
+        let mut accepted_more = false;
         for segment in &self.read {
             if (segment.base, segment.size) > (point.segment_base, point.position) {
                 self.log.file_for_writing(segment.base).await?.sync().await?;
+                accepted_more = true;
             }
         }
         if self.inventory.checkpoint_lost {
@@ -344,11 +346,18 @@ impl<'a> Walk<'a> {
             let blank = vec![0; crate::checkpoint::CHECKPOINT_BYTES as usize];
             runtime::fs::write_atomic(path, &blank).await?;
         }
-        // A killed process may have left names that only the kernel knows.
-        self.log.sync_names().await?;
-        self.log.sync_checkpoint().await?;
+        // A killed process may have left names that only the kernel knows. Up to the recovery
+        // point they are durable; the others at the latest before the first append.
+        if accepted_more || !self.dropped.is_empty() {
+            self.log.sync_names().await?;
+        }
+        if !self.inventory.checkpoint_settled {
+            self.log.sync_checkpoint().await?;
+        }
         // A snapshot behind the recovery point may tell of batches that are not there.
-        self.log.remove_snapshots(|offset| offset > point.offset).await?;
+        if self.inventory.snapshots.iter().any(|offset| *offset > point.offset) {
+            self.log.remove_snapshots(|offset| offset > point.offset).await?;
+        }
         for base in self.dropped.iter().rev() {
             let key = (self.log.number, crate::open_files::FileRole::Segment(*base));
             self.log.storage.open_files().forget(key);
