@@ -57,10 +57,11 @@ pub async fn begin(
     frame: Bytes,
 ) -> (ApiIndex, Outcome) {
     let mut decoder = Decoder::new(frame);
-    let header = match RequestHeader::decode(&mut decoder) {
+    let mut header = match RequestHeader::decode(&mut decoder) {
         Ok(header) => header,
         Err(why) => return (None, Outcome::Close(format!("unreadable request header: {why}"))),
     };
+    header.client_id = connection.detached(header.client_id);
     let (number, version) = (header.api_key, header.api_version);
     let Some(api) = ApiKey::from_wire(number) else {
         return (None, Outcome::Close(format!("API {number} is not known")));

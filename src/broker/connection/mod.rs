@@ -33,9 +33,23 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// The name and version the client gave in ApiVersions, for logs and metrics.
     pub client_software: RefCell<Option<(Str, Str)>>,
+    /// The client id of the last request, in memory of its own.
+    client_id: RefCell<Option<Str>>,
     pub(crate) closer: Closer,
     pub(crate) last_active: Cell<Instant>,
     pub(crate) unsent_bytes: Cell<usize>,
+}
+
+impl Connection {
+    /// The same client id without the frame that it came in, which could otherwise not go before
+    /// the answer. A client hardly ever changes it, so that nothing is copied.
+    pub fn detached(&self, client_id: Option<Str>) -> Option<Str> {
+        let mut last = self.client_id.borrow_mut();
+        if *last != client_id {
+            *last = client_id.as_ref().map(Str::detach);
+        }
+        last.clone()
+    }
 }
 
 /// What became of a request once its handler ran as far as it must in order.
@@ -75,6 +89,7 @@ pub async fn serve(slot: Rc<Slot>, conn: Conn, id: u64) {
         id,
         peer,
         client_software: RefCell::new(None),
+        client_id: RefCell::new(None),
         closer: from.closer(),
         last_active: Cell::new(runtime::time::now()),
         unsent_bytes: Cell::new(0),

@@ -120,7 +120,8 @@ async fn begin_topic(
         partitions.push((index, outcome.unwrap_or_else(Begun::Refused)));
         pause_if_long().await;
     }
-    BegunTopic { name, id: topic_id, partitions }
+    // The frame goes now, not when its records are committed.
+    BegunTopic { name: name.detach(), id: topic_id, partitions }
 }
 
 async fn begin(
