@@ -11,40 +11,82 @@ use std::thread::ThreadId;
 
 use bytes::Bytes;
 
-use crate::back::memory::{Memory, zeroed};
+use crate::back::memory::{Memory, unfilled};
 use crate::budget::Lease;
 
 /// Start and length of memory for direct I/O are multiples of this.
 pub const ALIGNMENT: usize = 4096;
 
-/// Writable memory, aligned, with a length that is a multiple of `ALIGNMENT`.
+/// Writable memory, aligned. Its room is a multiple of `ALIGNMENT`; it is filled from the front,
+/// and only what has been filled can be seen.
 pub struct AlignedBuf {
     memory: Memory,
+    filled: usize,
 }
 
 impl AlignedBuf {
     /// Zeros, `len` rounded up to a multiple of `ALIGNMENT`, at least one.
     pub fn zeroed(len: usize) -> Self {
+        let mut buffer = AlignedBuf::with_room(len);
+        buffer.zero_to(buffer.room());
+        buffer
+    }
+
+    /// Nothing yet, and room for `len` bytes, rounded up likewise.
+    pub fn with_room(len: usize) -> Self {
         let len = len.max(1).next_multiple_of(ALIGNMENT);
-        let memory = zeroed(len);
-        assert_eq!(memory.as_ref().len(), len);
-        assert_eq!(memory.as_ref().as_ptr().addr() % ALIGNMENT, 0);
-        AlignedBuf { memory }
+        let memory = unfilled(len);
+        assert_eq!(memory.len(), len);
+        assert_eq!(memory.as_ptr().addr() % ALIGNMENT, 0);
+        AlignedBuf { memory, filled: 0 }
     }
 
-    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    /// Bytes filled so far.
     pub fn len(&self) -> usize {
-        self.memory.as_ref().len()
+        self.filled
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Bytes that it can hold.
+    pub fn room(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Adds `bytes` behind what is filled; there must be room for them.
+    pub fn put(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.room() - self.filled, "no room");
+        // SAFETY: the room reaches beyond the bytes, nobody else sees it, and `bytes` lie elsewhere.
+        unsafe {
+            let to = self.memory.as_mut_ptr().add(self.filled);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+        self.filled += bytes.len();
+    }
+
+    /// Fills up with zeros to `len` bytes in all.
+    pub fn zero_to(&mut self, len: usize) {
+        assert!(self.filled <= len && len <= self.room(), "no room");
+        // SAFETY: from what is filled to `len` lies within the room, and nobody else sees it.
+        unsafe {
+            let from = self.memory.as_mut_ptr().add(self.filled);
+            std::ptr::write_bytes(from, 0, len - self.filled);
+        }
+        self.filled = len;
+    }
+
+    /// All of the room, which must have been filled.
     pub fn freeze(self) -> Block {
-        Block::from_memory(self.memory)
+        let room = self.room();
+        self.freeze_prefix(room)
     }
 
     /// Freezes the first `len` bytes, a multiple of `ALIGNMENT`. Unlike a slice of a block, the
-    /// result is written to disk without a copy.
+    /// result is written to disk without a copy. The rest of the room stays taken with it.
     pub fn freeze_prefix(mut self, len: usize) -> Block {
-        assert!(len > 0 && len <= self.len() && len.is_multiple_of(ALIGNMENT));
+        assert!(len > 0 && len <= self.filled && len.is_multiple_of(ALIGNMENT));
         self.memory.trim_to_size(len);
         Block::from_memory(self.memory)
     }
@@ -54,13 +96,15 @@ impl Deref for AlignedBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.memory.as_ref()
+        // SAFETY: so many bytes from the start of the memory have a value.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.filled) }
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.memory.as_mut()
+        // SAFETY: as above, and `&mut self` makes this the only view.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr(), self.filled) }
     }
 }
 

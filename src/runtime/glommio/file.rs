@@ -13,9 +13,8 @@ use glommio::GlommioError;
 use glommio::io::{BufferedFile, DmaBuffer, DmaFile, OpenOptions, ReadResult};
 
 use super::counters::count;
-use super::memory;
 use super::patient::Patient;
-use crate::buffer::{ALIGNMENT, Block};
+use crate::buffer::{ALIGNMENT, AlignedBuf, Block};
 use crate::disk::{FsError, Mode};
 
 /// An open file.
@@ -108,10 +107,10 @@ impl File {
         if start + first.len() as u64 >= self.size().await? {
             return Ok(first);
         }
-        let mut whole = memory::zeroed(len.next_multiple_of(ALIGNMENT));
-        let mut filled = first.len();
-        whole.as_bytes_mut()[..filled].copy_from_slice(&first);
-        while filled < len {
+        let mut whole = AlignedBuf::with_room(len);
+        whole.put(&first);
+        while whole.len() < len {
+            let filled = whole.len();
             // Direct reads continue at the block in which the last one ended.
             let lead = match self.inner {
                 Inner::Direct(_) => filled % ALIGNMENT,
@@ -121,11 +120,11 @@ impl File {
             if more.len() <= lead {
                 break;
             }
-            let end = filled - lead + more.len();
-            whole.as_bytes_mut()[filled - lead..end].copy_from_slice(&more);
-            filled = end;
+            whole.put(&more[lead..]);
         }
-        Ok(Block::from_memory(whole).slice(0..filled))
+        let filled = whole.len();
+        whole.zero_to(whole.room());
+        Ok(whole.freeze().slice(0..filled))
     }
 
     /// Writes all of `block`. In the direct modes `offset` and its length are multiples of

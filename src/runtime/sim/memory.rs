@@ -13,8 +13,9 @@ pub struct Memory {
     len: usize,
 }
 
-/// `len` zeros.
-pub fn zeroed(len: usize) -> Memory {
+/// `len` bytes that the caller has to give a value. They are zeros, so that a mistake is at least
+/// the same in every run.
+pub fn unfilled(len: usize) -> Memory {
     assert!(len > 0, "memory of no length");
     let Ok(layout) = Layout::from_size_align(len, ALIGNMENT) else {
         panic!("{len} bytes are more than an address space holds")
@@ -27,6 +28,19 @@ pub fn zeroed(len: usize) -> Memory {
 }
 
 impl Memory {
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn as_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
     /// Forgets what lies behind the first `len` bytes.
     pub fn trim_to_size(&mut self, len: usize) {
         assert!(len <= self.len);
@@ -50,7 +64,7 @@ impl AsMut<[u8]> for Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `zeroed` with this very layout and freed nowhere else.
+        // SAFETY: allocated in `unfilled` with this very layout and freed nowhere else.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }

@@ -424,3 +424,22 @@ fn child_drops_bytes_elsewhere() {
         runtime::task::blocking(move || drop(bytes)).await;
     });
 }
+
+#[test]
+fn only_what_was_put_into_a_buffer_can_be_seen() {
+    on_core(|| async {
+        // The pool hands this memory out again.
+        drop(pattern(7, 8192));
+        let mut buffer = AlignedBuf::with_room(5000);
+        assert_eq!((buffer.room(), buffer.len()), (8192, 0));
+        buffer.put(b"abc");
+        buffer.put(b"de");
+        assert_eq!(&buffer[..], b"abcde");
+        buffer.zero_to(4096);
+        buffer[4095] = b'z';
+        let block = buffer.freeze_prefix(4096);
+        assert_eq!(&block[..5], b"abcde");
+        assert!(block[5..4095].iter().all(|byte| *byte == 0));
+        assert_eq!((block.len(), block[4095]), (4096, b'z'));
+    });
+}
