@@ -19,6 +19,10 @@ use crate::segment::{BLOCK, Trailer, TrailerSalt, blocks_with_trailer};
 /// Room for what arrives at a quiet log in one turn.
 const CHUNK_BYTES_EXPECTED: usize = 16 << 10;
 
+/// Up to so many bytes a chunk moves to a buffer of its own length. To copy more costs more than
+/// the memory that goes to waste.
+const EXACT_BYTES_MAX: usize = 32 << 10;
+
 /// A write takes at most this many bytes, unless a single batch is larger.
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
 
@@ -38,13 +42,10 @@ pub struct OpenChunk {
     start: u64,
     /// Position of the first byte that is not carried over.
     from: u64,
-    /// Bytes used, the carried ones included.
-    used: usize,
-    /// Longest that `used` may get.
-    capacity: usize,
     base_offset: i64,
     end_offset: i64,
     records: u64,
+    /// The carried bytes and the batches so far.
     buffer: AlignedBuf,
     lease: Lease,
 }
@@ -61,6 +62,8 @@ pub struct Chunk {
     pub records: u64,
     /// Whole blocks: carried bytes, batches, zeros, mark.
     pub block: Block,
+    /// Bytes of memory that it takes from the budget.
+    cost: usize,
     bytes: OnceCell<Bytes>,
 }
 
@@ -90,16 +93,13 @@ impl OpenChunk {
     pub fn new(segment: i64, position: u64, end_offset: i64, carried: &[u8], lease: Lease) -> Self {
         let used = (position % BLOCK as u64) as usize;
         assert_eq!(carried.len(), used, "the carried bytes end where the chunk begins");
-        let mut buffer = AlignedBuf::zeroed(lease.bytes());
-        buffer[..used].copy_from_slice(carried);
-        let capacity = buffer.len();
+        let mut buffer = AlignedBuf::with_room(lease.bytes());
+        buffer.put(carried);
         let start = position - used as u64;
         OpenChunk {
             segment,
             start,
             from: position,
-            used,
-            capacity,
             base_offset: end_offset,
             end_offset,
             records: 0,
@@ -108,20 +108,33 @@ impl OpenChunk {
         }
     }
 
+    /// Bytes used, the carried ones included.
+    fn used(&self) -> usize {
+        self.buffer.len()
+    }
+
     fn fits(&self, bytes: usize) -> bool {
-        blocks_with_trailer(self.used + bytes) <= self.capacity
+        blocks_with_trailer(self.used() + bytes) <= self.buffer.room()
     }
 
     /// With a salt, the chunk ends with the mark of a strict commit.
     fn freeze(mut self, salt: Option<TrailerSalt>) -> Chunk {
-        let length = blocks_with_trailer(self.used);
-        assert!(length <= self.capacity);
-        let to = self.start + self.used as u64;
+        let length = blocks_with_trailer(self.used());
+        let to = self.start + self.used() as u64;
+        if length < self.buffer.room() && length <= EXACT_BYTES_MAX {
+            // Readers keep it for as long as there is memory: in no more than it needs.
+            let mut exact = AlignedBuf::with_room(length);
+            exact.put(&self.buffer);
+            self.buffer = exact;
+            self.lease.shrink(length);
+        }
+        let cost = self.lease.bytes();
+        assert!(cost >= self.buffer.room(), "the lease pays for the whole buffer");
+        self.buffer.zero_to(length);
         if let Some(salt) = salt {
             let mark = Trailer { start_position: self.from, end_position: to };
             mark.put(salt, &mut self.buffer[..length]);
         }
-        self.lease.shrink(length);
         Chunk {
             segment: self.segment,
             start: self.start,
@@ -131,6 +144,7 @@ impl OpenChunk {
             end_offset: self.end_offset,
             records: self.records,
             block: self.buffer.freeze_prefix(length).holding(self.lease),
+            cost,
             bytes: OnceCell::new(),
         }
     }
@@ -146,7 +160,7 @@ impl Chunk {
 
     /// Bytes of memory it takes from the budget.
     pub fn cost(&self) -> usize {
-        self.block.len()
+        self.cost
     }
 }
 
@@ -167,7 +181,7 @@ impl Tail {
     /// How many bytes the next chunk is likely to get.
     pub fn expected_bytes(&self) -> usize {
         // A chunk that was too small for what came during one write.
-        let outgrown = self.open.as_ref().map_or(0, |open| 2 * open.used);
+        let outgrown = self.open.as_ref().map_or(0, |open| 2 * open.used());
         self.last_commit_bytes.max(outgrown).max(CHUNK_BYTES_EXPECTED)
     }
 
@@ -210,16 +224,13 @@ impl Tail {
         let Some(open) = self.open.as_mut() else { unreachable!("no open chunk to place into") };
         let size = header.len() + body.len();
         assert!(open.fits(size) && size == batch.size as usize);
-        assert_eq!(batch.position, open.start + open.used as u64, "batches leave no gap");
+        assert_eq!(batch.position, open.start + open.used() as u64, "batches leave no gap");
         assert!(batch.base_offset >= open.end_offset && batch.last_offset >= batch.base_offset);
-        let at = open.used;
-        open.used += size;
         open.end_offset = batch.last_offset + 1;
         open.records += records;
         self.batches.push_back(batch);
-        let (to_header, to_body) = open.buffer[at..at + size].split_at_mut(header.len());
-        to_header.copy_from_slice(header);
-        to_body.copy_from_slice(body);
+        open.buffer.put(header);
+        open.buffer.put(body);
     }
 
     /// The open chunk, if it holds a batch, is frozen and queued for writing.
@@ -229,7 +240,7 @@ impl Tail {
             return;
         }
         let salt = salt(open.segment);
-        self.last_commit_bytes = open.used;
+        self.last_commit_bytes = open.used();
         self.chunks.push_back(Rc::new(open.freeze(salt)));
     }
 
