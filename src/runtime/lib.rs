@@ -30,7 +30,9 @@ use crate::glommio as back;
 #[cfg(sim)]
 use crate::sim as back;
 
-pub use crate::back::process::{abort, raise_limits, reached, run, shutdown_requested, stats};
+pub use crate::back::process::{
+    abort, raise_limits, reached, run, sabotaged, shutdown_requested, stats,
+};
 pub use crate::host::{Config, Core, Exit, Limits};
 pub use crate::statistics::Stats;
 

@@ -81,14 +81,17 @@ impl Storage {
         let dir = self.log_dir(topic, partition);
         let identity = Identity { topic_id, partition };
         match runtime::fs::list(&dir).await {
-            Ok(entries) if entries.iter().any(|entry| entry.name == CHECKPOINT_FILE_NAME) => {
-                return Err(CreateError::Exists(dir));
-            }
             Ok(entries) if entries.iter().any(|entry| entry.name.ends_with(".log")) => {
                 return Err(CreateError::Exists(dir));
             }
-            // A creation that a crash cut short is begun anew.
-            Ok(_) => remove_leftover(&dir).await?,
+            Ok(entries) => {
+                let made = entries.iter().any(|entry| entry.name == CHECKPOINT_FILE_NAME);
+                if made && !recovery::is_beginning(&dir).await.map_err(CreateError::Io)? {
+                    return Err(CreateError::Exists(dir));
+                }
+                // A creation that a crash cut short is begun anew.
+                remove_leftover(&dir).await?;
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(CreateError::Io(error)),
         }
@@ -124,10 +127,14 @@ impl Storage {
         let mut buffer = AlignedBuf::zeroed(identity.len());
         buffer[..identity.len()].copy_from_slice(identity.as_bytes());
         let block = buffer.freeze().slice(0..identity.len());
+        runtime::reached("log made: directory");
         write_new(&dir.join(IDENTITY_FILE_NAME), Mode::BufferedSync, block).await?;
+        runtime::reached("log made: identity");
         let both_slots = checkpoint.first_file(FIRST_SEQUENCE);
         write_new(&dir.join(CHECKPOINT_FILE_NAME), self.sync_mode(), both_slots).await?;
+        runtime::reached("log made: checkpoint");
         runtime::fs::sync_dir(dir).await?;
+        runtime::reached("log made: files durable");
         runtime::fs::sync_dir(self.data_dir()).await
     }
 
@@ -228,8 +235,10 @@ impl Storage {
             runtime::fs::remove_dir_all(&to).await?;
         }
         runtime::fs::rename(from, &to).await?;
+        runtime::reached("log deleted: renamed");
         runtime::fs::sync_dir(self.deleted_root()).await?;
         runtime::fs::sync_dir(self.data_dir()).await?;
+        runtime::reached("log deleted: durable");
         let removed = to.clone();
         background::start(async move {
             if let Err(error) = runtime::fs::remove_dir_all(&removed).await {

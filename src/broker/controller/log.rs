@@ -139,7 +139,9 @@ impl MetadataLog {
             self.voted = state;
         }
         let entries: Vec<Entry> = output.entries.iter().map(stored).collect();
+        runtime::reached("metadata: vote stored");
         self.entries.append(&entries).await?;
+        runtime::reached("metadata: entries stored");
         let advanced = self.quorum.advance();
         if let Some(snapshot) = advanced.snapshot {
             self.image = Arc::new(Image::decode(&snapshot.data)?);
@@ -165,9 +167,15 @@ impl MetadataLog {
             return Ok(());
         }
         let snapshot = self.quorum.snapshot_of(Bytes::from(self.image.encode()));
-        self.snapshot.store(&snapshot.encode()).await?;
+        match self.snapshot.store(&snapshot.encode()).await {
+            // The log serves as well; the next commit tries again.
+            Err(why) if why.is_full() => return Ok(()),
+            stored => stored?,
+        }
+        runtime::reached("metadata: snapshot stored");
         let index = self.quorum.compact(snapshot);
         self.entries.compact(index).await?;
+        runtime::reached("metadata: log shortened");
         self.bytes_at_snapshot = self.entries.used_bytes();
         Ok(())
     }

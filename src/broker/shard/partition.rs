@@ -27,6 +27,25 @@ pub enum Unavailable {
     Closed,
 }
 
+/// What became of an attempt to open a log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    /// It is open, or damaged: trying again would change nothing.
+    Over,
+    NoRoom,
+    Unreadable,
+}
+
+impl Attempt {
+    fn after(error: &OpenError) -> Attempt {
+        match error {
+            OpenError::Io(why) if why.is_full() => Attempt::NoRoom,
+            OpenError::Io(why) if why.was_reading() => Attempt::Unreadable,
+            _ => Attempt::Over,
+        }
+    }
+}
+
 /// A partition of this slot.
 pub struct Partition {
     pub topic: Str,
@@ -72,30 +91,38 @@ impl Partition {
         LeaderHint { node: self.node.get(), epoch: self.leader_epoch.get() }
     }
 
-    /// Opens the log; on damage the partition stays offline and says so. Where only room was
-    /// missing, it is tried again until there is some.
+    /// Opens the log; on damage the partition stays offline and says so. Where room was missing
+    /// or the disk could not be read, it is tried again.
     pub async fn open(self: Rc<Self>, slot: &Rc<Slot>) {
         self.node.set(slot.node);
-        if self.try_open(slot).await {
-            return;
+        let attempt = self.try_open(slot).await;
+        if attempt != Attempt::Over {
+            task::spawn(self.keep_trying(slot.clone(), attempt));
         }
-        let slot = slot.clone();
-        task::spawn(async move {
-            loop {
-                time::sleep(ROOM_POLL).await;
-                let waits = matches!(&*self.state.borrow(), Err(Unavailable::Offline(_)));
-                if !waits || self.try_open(&slot).await {
-                    return;
-                }
-            }
-        });
     }
 
-    /// Tries to open the log. False when there was no room for it.
-    async fn try_open(&self, slot: &Slot) -> bool {
+    async fn keep_trying(self: Rc<Self>, slot: Rc<Slot>, first: Attempt) {
+        let (mut attempt, mut pause) = (first, RETRY_PAUSE);
+        loop {
+            let longest = match attempt {
+                Attempt::Over => return,
+                Attempt::NoRoom => ROOM_PAUSE_MAX,
+                Attempt::Unreadable => READ_PAUSE_MAX,
+            };
+            pause = pause.min(longest);
+            time::sleep(pause).await;
+            pause *= 2;
+            if !matches!(&*self.state.borrow(), Err(Unavailable::Offline(_))) {
+                return;
+            }
+            attempt = self.try_open(&slot).await;
+        }
+    }
+
+    async fn try_open(&self, slot: &Slot) -> Attempt {
         self.opening.set(true);
         let opened = self.open_log(slot).await;
-        let mut settled = true;
+        let mut attempt = Attempt::Over;
         let state = match opened {
             Ok((log, report)) => {
                 self.say(&report);
@@ -108,14 +135,14 @@ impl Partition {
             }
             Err(why) => {
                 tracing::error!(partition = %self.name(), %why, "the partition is offline");
-                settled = !matches!(&why, OpenError::Io(error) if error.is_full());
+                attempt = Attempt::after(&why);
                 Err(Unavailable::Offline(why.to_string()))
             }
         };
         *self.state.borrow_mut() = state;
         self.opening.set(false);
         self.opened.notify_all();
-        settled
+        attempt
     }
 
     /// Waits until no attempt to open the log is under way.
@@ -227,7 +254,9 @@ impl Partition {
 }
 
 /// How long another slot may take to move a deleted namesake out of the way.
-/// How often a partition without room looks for some.
-const ROOM_POLL: Duration = Duration::from_secs(1);
+/// Before a log that could not be opened is tried again; doubled each time, up to the longest.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const ROOM_PAUSE_MAX: Duration = Duration::from_secs(4);
+const READ_PAUSE_MAX: Duration = Duration::from_secs(60);
 const PREDECESSOR_WAIT: Duration = Duration::from_secs(10);
 const PREDECESSOR_POLL: Duration = Duration::from_millis(2);

@@ -67,6 +67,7 @@ pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), Star
         return Err(foreign(host, what));
     }
     let clean_stop = take_clean_stop(&host.data_dir).await?;
+    runtime::reached("start: mark of a clean stop taken");
     let last = image.host(host.id).map_or(0, |host| host.incarnation);
     let previous_stop = match clean_stop {
         Some(incarnation) if incarnation == last => PreviousStop::Clean,
@@ -74,8 +75,10 @@ pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), Star
         _ => PreviousStop::Unclean,
     };
     let start = start(host, &file, &mut log, previous_stop).await?;
+    runtime::reached("start: committed");
     store_identity(host, &IdentityFile { cluster_id: Some(start.cluster_id.clone()), ..file })
         .await?;
+    runtime::reached("start: identity stored");
     let identity = Identity {
         cluster_id: start.cluster_id,
         directory_id: file.directory_id,
@@ -196,7 +199,9 @@ async fn store_identity(host: &Host, file: &IdentityFile) -> Result<(), StartErr
 
 /// A directory without our identity must be empty: it may be somebody else's.
 async fn refuse_foreign(path: &Path) -> Result<(), StartError> {
-    let ours = [LOCK, "lost+found"];
+    // A first start that was cut short leaves the beginning of an identity.
+    let unfinished = format!("{IDENTITY}.tmp");
+    let ours = [LOCK, "lost+found", &unfinished];
     let entries = fs::list(path).await?;
     match entries.iter().find(|entry| !ours.contains(&entry.name.as_str())) {
         None => Ok(()),

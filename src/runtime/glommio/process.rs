@@ -269,6 +269,12 @@ pub fn stats() -> Stats {
 #[inline(always)]
 pub fn reached(_point: &'static str) {}
 
+/// Whether a simulation wants a guarantee broken on purpose, to see that it is missed. Never here.
+#[inline(always)]
+pub const fn sabotaged(_guarantee: &'static str) -> bool {
+    false
+}
+
 /// Ends the whole process, now, with `message` on standard error and exit code 70.
 pub fn abort(message: &str) -> ! {
     end_process(&format!("fatal: {message}\n"), EXIT_CODE_FATAL)

@@ -204,6 +204,7 @@ fn open_inode(
         disk.tree.borrow().find(path)?
     };
     inode.file()?;
+    world.explain(|| format!("inode {} is {}", inode.id, path.display()));
     world.record("disk.open", &[inode.id, u64::from(create_new)]);
     Ok(inode)
 }

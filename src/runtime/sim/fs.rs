@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use super::disk::DiskOp;
 use super::file::File;
-use super::process::Process;
+use super::process::{Process, sabotaged};
 use super::tree::{Inode, Node, Tree};
-use super::world::{Context, current};
+use super::world::{Context, SKIP_DIRECTORY_SYNC, current};
 use crate::buffer::AlignedBuf;
 use crate::disk::{Entry, FsError, FsInfo, Mode};
 
@@ -37,6 +37,7 @@ async fn change<R>(
     let checked = disk.check(&world, DiskOp::Name, path);
     disk.pause(&world).await;
     let changed = checked.and_then(|()| action(&mut disk.tree.borrow_mut()));
+    world.explain(|| format!("{op} {}", path.display()));
     world.record(op, &[u64::from(changed.is_ok())]);
     disk.pause(&world).await;
     changed.map_err(|source| FsError::new(op, path, source))
@@ -120,7 +121,9 @@ pub async fn sync_dir(dir: impl AsRef<Path>) -> Result<(), FsError> {
     disk.pause(&world).await;
     disk.pause(&world).await;
     checked.map_err(failed)?;
-    disk.tree.borrow_mut().sync_dir(&inode, newest);
+    if !sabotaged(SKIP_DIRECTORY_SYNC) {
+        disk.tree.borrow_mut().sync_dir(&inode, newest);
+    }
     world.record("disk.sync_dir", &[inode.id]);
     Ok(())
 }

@@ -25,4 +25,4 @@ pub(crate) mod time;
 pub use disk::DiskOp;
 pub use process::Ending;
 pub use simulation::{SimDisk, SimHost, Simulation};
-pub use world::Options;
+pub use world::{Options, SKIP_DIRECTORY_SYNC};

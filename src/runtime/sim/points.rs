@@ -38,6 +38,10 @@ impl Points {
         self.ambushes.borrow_mut().push(Ambush { host, point, after, ending });
     }
 
+    pub(crate) fn call_off(&self, host: u64) {
+        self.ambushes.borrow_mut().retain(|ambush| ambush.host != host);
+    }
+
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.counts.borrow().clone()
     }

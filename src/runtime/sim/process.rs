@@ -244,6 +244,7 @@ pub fn reached(point: &'static str) {
     if !process.alive() {
         return;
     }
+    world.explain(|| format!("{}: {point}", process.host.name));
     world.record("reached", &[hash_bytes(point.as_bytes())]);
     if let Some(ending) = world.points.reach(process.host.id, point) {
         process.alive.set(false);
@@ -251,6 +252,11 @@ pub fn reached(point: &'static str) {
         process.host.powered.set(ending != Ending::PowerLoss);
         std::panic::resume_unwind(Box::new(Aborted))
     }
+}
+
+/// Whether this simulation breaks a guarantee on purpose, to see that it is missed.
+pub fn sabotaged(guarantee: &'static str) -> bool {
+    running().is_some_and(|context| context.world.options.sabotage == Some(guarantee))
 }
 
 /// Resolves on every core once the process was asked to end.

@@ -96,6 +96,11 @@ impl Simulation {
         self.world.points.ambush(host.host.id, point, after, ending);
     }
 
+    /// Forgets the crashes that still wait for a host at points of its code.
+    pub fn call_off_crashes(&self, host: &SimHost) {
+        self.world.points.call_off(host.host.id);
+    }
+
     /// How often each point was passed on all hosts.
     pub fn reached(&self) -> BTreeMap<&'static str, u64> {
         self.world.points.counts()

@@ -39,6 +39,9 @@ pub struct Options {
     pub disk_bytes: u64,
     /// Whether the file systems accept direct I/O.
     pub direct_io: bool,
+    /// A guarantee that is broken on purpose, by name. `SKIP_DIRECTORY_SYNC` is one of the disk's;
+    /// others are those of which code asks `runtime::sabotaged`.
+    pub sabotage: Option<&'static str>,
     /// The wall clock at the beginning, in milliseconds since 1970.
     pub wall_start_ms: i64,
 }
@@ -54,10 +57,14 @@ impl Default for Options {
             writeback_permille: 30,
             disk_bytes: 64 << 30,
             direct_io: true,
+            sabotage: None,
             wall_start_ms: 1_767_225_600_000,
         }
     }
 }
+
+/// The sabotage that makes every sync of a directory succeed without effect.
+pub const SKIP_DIRECTORY_SYNC: &str = "skip the directory fsync";
 
 /// What a timer does when its moment has come.
 pub(crate) enum Action {
@@ -158,6 +165,13 @@ impl World {
         self.trace.set(hash);
         if self.echo {
             eprintln!("{:>16} {what} {details:?}", self.now_ns.get());
+        }
+    }
+
+    /// Says what the numbers of the next recorded event stand for, when a person reads along.
+    pub(crate) fn explain(&self, what: impl FnOnce() -> String) {
+        if self.echo {
+            eprintln!("{:>16} {}", self.now_ns.get(), what());
         }
     }
 

@@ -45,10 +45,13 @@ impl Log {
         if let Some(producer) = producer_batch(header) {
             let verdict = self.inner.state.borrow().producers.check(&producer)?;
             if let Verdict::Duplicate(remembered) = verdict {
+                runtime::reached("duplicate answered");
                 return Ok(self.inner.repeated(remembered));
             }
         }
-        self.inner.make_room(header, now_ms).await?;
+        let room = self.inner.make_room(header, now_ms).await;
+        self.inner.note_producer(header, &room)?;
+        room?;
         let mut placed = *header;
         placed.base_offset = self.log_end_offset();
         placed.partition_leader_epoch = leader_epoch;
@@ -88,6 +91,26 @@ impl LogInner {
             log_start_offset: self.state.borrow().log_start,
             duplicate: true,
         }
+    }
+
+    /// What becomes of this batch means something for those that its producer sent behind it.
+    fn note_producer(
+        &self,
+        header: &BatchHeader,
+        room: &Result<(), AppendError>,
+    ) -> Result<(), AppendError> {
+        let Some(producer) = producer_batch(header) else { return Ok(()) };
+        let turned_away = &mut self.state.borrow_mut().turned_away;
+        match room {
+            Ok(()) => {
+                turned_away.check(&producer)?;
+                turned_away.forget(&producer);
+            }
+            // No later try would fare better.
+            Err(AppendError::TooLarge { .. }) => {}
+            Err(_) => turned_away.note(&producer),
+        }
+        Ok(())
     }
 
     fn check_followed(&self, batches: &Bytes) -> Result<(), AppendError> {

@@ -76,6 +76,7 @@ impl LogInner {
             return;
         }
         self.on_saved(&capture);
+        runtime::reached("recovery point: derived files saved");
         let incarnation = self.storage.incarnation();
         let relaxed = !self.options.borrow().is_strict();
         let producers_offset = match capture.producers {
@@ -90,6 +91,7 @@ impl LogInner {
             checkpoint.producers_offset = producers_offset;
         })
         .await;
+        runtime::reached("recovery point: moved");
         self.remove_old_snapshots(capture.point.offset).await;
     }
 
@@ -178,6 +180,7 @@ impl LogInner {
             let dir = self.dir.borrow().clone();
             runtime::fs::sync_dir(dir).await?;
         }
+        runtime::reached("recovery point: indexes saved");
         if let Some(epochs) = &capture.epochs {
             runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), epochs).await?;
         }
@@ -207,6 +210,7 @@ impl LogInner {
         if let Err(error) = written {
             self.abort(&path, &error);
         }
+        runtime::reached("checkpoint written");
         self.storage.stats().checkpoints.increment();
         let state = &mut *self.state.borrow_mut();
         state.checkpoint = checkpoint;
@@ -243,6 +247,9 @@ impl LogInner {
         if !offsets.is_empty()
             && let Err(error) = self.remove_snapshots(|offset| offset < kept).await
         {
+            if !error.is_full() && !error.was_reading() && self.state.borrow().service.is_ok() {
+                self.abort(&error.path.clone(), &error);
+            }
             tracing::warn!(%error, "an old producer snapshot stays");
         }
     }

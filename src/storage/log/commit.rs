@@ -39,10 +39,12 @@ impl LogInner {
             if strict {
                 self.sync_relaxed().await;
             }
+            runtime::reached("commit: begun");
             let written = self.write_chunk(&chunk).await;
             if let Err(error) = written {
                 self.abort(&self.segment_path(chunk.segment, SegmentFile::Log), &error);
             }
+            runtime::reached("commit: written");
             let stats = self.storage.stats();
             stats.commits.increment();
             stats.committed_bytes.add(chunk.to - chunk.from);
@@ -74,6 +76,7 @@ impl LogInner {
         while at < chunk.block.len() {
             let next = (at + CHUNK_BYTES_MAX).min(chunk.block.len());
             file.write_at(chunk.start + at as u64, chunk.block.slice(at..next)).await?;
+            runtime::reached("commit: one part written");
             at = next;
         }
         Ok(())
@@ -135,6 +138,7 @@ impl LogInner {
         state.unsynced_records = state.unsynced_records.saturating_sub(records);
         state.durable = state.durable.max(committed);
         state.assert_ends();
+        runtime::reached("relaxed log synced");
     }
 
     /// The file through which unsynced writes went: whatever mode it is open in.

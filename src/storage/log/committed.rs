@@ -31,7 +31,8 @@ impl Future for Committed {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = {
             let state = self.log.state.borrow();
-            if state.committed >= self.offset {
+            let early = runtime::sabotaged("acknowledge before durable");
+            if state.committed >= self.offset || early {
                 Some(Ok(()))
             } else if let Err(unavailable) = state.service {
                 Some(Err(unavailable.into()))

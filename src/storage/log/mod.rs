@@ -21,6 +21,7 @@ mod seal;
 mod tail;
 mod truncate;
 mod turn;
+mod turned_away;
 mod waiters;
 
 pub use append::Appended;
@@ -53,6 +54,7 @@ use crate::segment::{ActiveSegment, SealedSegment, TrailerSalt};
 use crate::store::Storage;
 use tail::Tail;
 use turn::Turn;
+use turned_away::TurnedAway;
 use waiters::Waiters;
 
 /// A partition's log on this slot. Clones are the same log.
@@ -96,6 +98,7 @@ pub(crate) struct State {
     pub epochs: LeaderEpochs,
     pub epochs_saved: bool,
     pub producers: Producers,
+    pub turned_away: TurnedAway,
     pub service: Result<(), Unavailable>,
     /// False until the files are ready for the first append since the log was opened.
     pub prepared: bool,

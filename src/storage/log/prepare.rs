@@ -37,6 +37,9 @@ impl LogInner {
         }
         if clean {
             self.change_checkpoint(|checkpoint| checkpoint.clean = false).await;
+        } else if let Err(error) = self.sync_checkpoint().await {
+            // That it was not closed in order may be known to the kernel alone as well.
+            self.abort(&error.path.clone(), &error);
         }
         if exists && stale {
             let file = self.file_for_writing(base).await?;
@@ -105,16 +108,29 @@ impl LogInner {
             created => created,
         };
         let file = created.map_err(|error| self.no_space_or(error))?;
+        runtime::reached("segment file: named");
         let options = self.options();
         let segment_bytes = options.segment_bytes.min(SEGMENT_BYTES_MAX);
         let first = allocation_target(0, 0, segment_bytes);
         let wanted = if options.preallocate { segment_bytes } else { first };
         let wanted = wanted.next_multiple_of(BLOCK as u64);
-        let allocated = self.allocate(&file, wanted, first.min(wanted)).await?;
+        let allocated = match self.allocate(&file, wanted, first.min(wanted)).await {
+            Ok(allocated) => allocated,
+            Err(error) => {
+                // The log may go on in the segment before: this one must not stand in its middle.
+                drop(file);
+                if let Err(error) = runtime::fs::remove_file(&path).await {
+                    self.abort(&path, &error);
+                }
+                return Err(error);
+            }
+        };
+        runtime::reached("segment file: allocated");
         let dir = self.dir.borrow().clone();
         if let Err(error) = runtime::fs::sync_dir(&dir).await {
             self.abort(&dir, &error);
         }
+        runtime::reached("segment file: durable");
         let key = (self.number, FileRole::Segment(base));
         self.storage.open_files().insert(key, Rc::new(file), mode);
         Ok(allocated)

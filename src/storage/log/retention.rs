@@ -194,6 +194,7 @@ impl LogInner {
         }
         for _copy in 0..2 {
             self.change_checkpoint(|checkpoint| checkpoint.log_start_offset = offset).await;
+            runtime::reached("log start: one copy raised");
         }
         {
             let state = &mut *self.state.borrow_mut();
@@ -221,10 +222,12 @@ impl LogInner {
                 }
             }
         }
+        runtime::reached("deleted segments: renamed");
         let delay = self.options.borrow().file_delete_delay_ms.max(0) as u64;
         background::start(async move {
             sleep(Duration::from_millis(delay)).await;
             for path in renamed {
+                runtime::reached("deleted segments: one to be removed");
                 match runtime::fs::remove_file(&path).await {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                         tracing::warn!(%error, "a deleted segment stays until the next start");

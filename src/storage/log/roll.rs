@@ -49,6 +49,7 @@ impl LogInner {
         let index = SegmentIndex::new(base, self.index_policy());
         let next = ActiveSegment::empty(base, index, now_ms, jitter_ms);
         let allocated = self.create_segment_file(base).await?;
+        runtime::reached("roll: next segment made");
         {
             let state = &mut *self.state.borrow_mut();
             self.freeze_open(state);
@@ -67,6 +68,7 @@ impl LogInner {
             });
         }
         self.storage.stats().rolls.increment();
+        runtime::reached("segment rolled");
         self.finish_sealed_in_background();
         Ok(())
     }

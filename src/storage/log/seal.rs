@@ -75,6 +75,7 @@ impl LogInner {
         let base = segment.base_offset;
         let file = self.file_for_writing(base).await?;
         file.truncate(segment.size).await?;
+        runtime::reached("seal: cut");
         // It is written no more: readers open it for reading.
         drop(file);
         self.storage.open_files().forget((self.number, FileRole::Segment(base)));
@@ -94,9 +95,11 @@ impl LogInner {
         let offsets = index.offsets().to_file(0);
         let path = self.segment_path(base, SegmentFile::OffsetIndex);
         runtime::fs::write_atomic(path, &offsets).await?;
+        runtime::reached("seal: one index written");
         let times = index.times().to_file(0);
         let path = self.segment_path(base, SegmentFile::TimeIndex);
         runtime::fs::write_atomic(path, &times).await?;
+        runtime::reached("seal: both indexes written");
         let register: Vec<RegisteredSegment> = {
             let state = &mut *self.state.borrow_mut();
             let found = state.sealed.iter_mut().find(|segment| segment.base_offset == base);

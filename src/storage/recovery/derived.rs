@@ -77,7 +77,7 @@ pub async fn load_index(
     else {
         return Ok(None);
     };
-    if IndexSums::of(offsets, times) != sums {
+    if IndexSums::of(offsets, times) != sums && !runtime::sabotaged("trust the index") {
         return Ok(None);
     }
     let parsed = SegmentIndex::parse(base, policy, IndexFiles { offsets, times, log_bytes });

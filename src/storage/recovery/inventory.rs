@@ -70,9 +70,10 @@ impl Inventory {
         }
         // A deletion whose renames were lost in part.
         unfinished.extend(orphans(&entries, &segments));
+        unfinished.extend(take_unborn(&mut segments));
         let [has_identity, has_checkpoint, has_epochs, has_register] = found;
-        if !has_checkpoint && segments.is_empty() {
-            // The beginning of a creation, which may be begun again.
+        if segments.is_empty() && (!has_checkpoint || is_beginning(dir).await?) {
+            // A creation that was cut short, which may be begun again.
             return Err(OpenError::Missing(dir.to_path_buf()));
         }
         check_identity(dir, identity, has_identity).await?;
@@ -145,6 +146,38 @@ fn orphans(entries: &[Entry], segments: &BTreeMap<i64, u64>) -> Vec<String> {
     let lonely =
         |name: &&String| of_segment(name).is_some_and(|base| !segments.contains_key(&base));
     names.filter(lonely).cloned().collect()
+}
+
+/// Segments in the middle of the log that have no byte: there was no room for them, and the log
+/// went on in the one before.
+fn take_unborn(segments: &mut BTreeMap<i64, u64>) -> Vec<String> {
+    let newest = segments.last_key_value().map(|(base, _)| *base);
+    let unborn = |base: &i64, length: &mut u64| *length == 0 && Some(*base) != newest;
+    let unborn: Vec<i64> = segments.extract_if(.., unborn).map(|(base, _)| base).collect();
+    unborn.into_iter().map(|base| SegmentFile::Log.name(base)).collect()
+}
+
+/// Whether a directory without segments is what a creation left that was cut short: of the two
+/// files that it makes, a power loss may keep either.
+pub async fn is_beginning(dir: &Path) -> Result<bool, FsError> {
+    let whose = match runtime::fs::read(dir.join(IDENTITY_FILE_NAME)).await {
+        Ok(file) => Identity::from_file(&file),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(IdentityError::Missing),
+        Err(error) => return Err(error),
+    };
+    if !matches!(whose, Err(IdentityError::Missing | IdentityError::Damaged)) {
+        return Ok(false);
+    }
+    match runtime::fs::read(dir.join(CHECKPOINT_FILE_NAME)).await {
+        Ok(file) => Ok(match Checkpoint::newest(&file) {
+            Ok(Newest { checkpoint, .. }) => {
+                (checkpoint.log_start_offset, checkpoint.recovery_point.offset) == (0, 0)
+            }
+            Err(error) => matches!(error, CheckpointError::Damaged),
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 async fn check_identity(dir: &Path, identity: Identity, exists: bool) -> Result<(), OpenError> {

@@ -16,7 +16,7 @@ mod walk;
 
 pub use derived::{Entries, load_index};
 pub use ending::{Ending, Survey};
-pub use inventory::Inventory;
+pub use inventory::{Inventory, is_beginning};
 pub use scanner::Scanner;
 
 use std::cell::{Cell, RefCell};
@@ -54,6 +54,25 @@ pub struct RecoveryReport {
     pub rebuilt: Vec<&'static str>,
 }
 
+impl RecoveryReport {
+    fn mark(&self) {
+        if self.clean {
+            runtime::reached("recovery: closed in order");
+        } else if self.scanned_bytes > 0 {
+            runtime::reached("recovery: batches read");
+        }
+        if self.cut_at_offset.is_some() {
+            runtime::reached("recovery: torn write cut");
+        }
+        if self.possibly_short {
+            runtime::reached("recovery: possibly short");
+        }
+        if !self.rebuilt.is_empty() {
+            runtime::reached("recovery: derived files made again");
+        }
+    }
+}
+
 /// Opens the log in its directory.
 pub async fn open(
     storage: &Storage,
@@ -79,6 +98,7 @@ pub async fn open(
     if short && !checkpoint.possibly_short {
         log.inner.change_checkpoint(|checkpoint| checkpoint.possibly_short = true).await;
     }
+    report.mark();
     if !report.clean {
         log.inner.finish_sealed_in_background();
     }
@@ -163,6 +183,7 @@ fn blank_state(storage: &Storage, checkpoint: Checkpoint, checkpoint_sequence: u
         epochs: LeaderEpochs::new(),
         epochs_saved: true,
         producers: Producers::new(storage.producer_limits(), end),
+        turned_away: Default::default(),
         service: Ok(()),
         prepared: false,
         stale_behind_end: false,

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use protocol::batch::BatchHeader;
+use runtime::file::{File, FsError};
 
 use super::RecoveryReport;
 use super::derived::{Entries, load_epochs, load_index, load_producers};
@@ -14,9 +15,9 @@ use crate::directory::SegmentFile;
 use crate::epochs::{EpochStart, LeaderEpochs};
 use crate::errors::OpenError;
 use crate::index::{IndexedBatch, SegmentIndex};
-use crate::log::{LogInner, producer_batch};
+use crate::log::{CHUNK_BYTES_MAX, LogInner, producer_batch};
 use crate::producer::Producers;
-use crate::segment::{Chain, IndexFlushed, Largest, RollsFrom, SealedSegment};
+use crate::segment::{BLOCK, Chain, IndexFlushed, Largest, RollsFrom, SealedSegment};
 
 pub struct Walk<'a> {
     log: &'a Rc<LogInner>,
@@ -337,10 +338,17 @@ impl<'a> Walk<'a> {
         let mut accepted_more = false;
         for segment in &self.read {
             if (segment.base, segment.size) > (point.segment_base, point.position) {
-                self.log.file_for_writing(segment.base).await?.sync().await?;
+                let file = self.log.file_for_writing(segment.base).await?;
+                if !file.mode().is_direct() {
+                    let at_point = segment.base == point.segment_base;
+                    let from = if at_point { point.position } else { 0 };
+                    write_again(&file, from, segment.size).await?;
+                }
+                file.sync().await?;
                 accepted_more = true;
             }
         }
+        runtime::reached("recovery: batches synced");
         if self.inventory.checkpoint_lost {
             let path = self.inventory.dir.join(crate::checkpoint::CHECKPOINT_FILE_NAME);
             let blank = vec![0; crate::checkpoint::CHECKPOINT_BYTES as usize];
@@ -358,6 +366,15 @@ impl<'a> Walk<'a> {
         if self.inventory.snapshots.iter().any(|offset| *offset > point.offset) {
             self.log.remove_snapshots(|offset| offset > point.offset).await?;
         }
+        // Before the segments go: they would be missed.
+        if self.begins_anew {
+            let log_start = self.inventory.checkpoint.log_start_offset;
+            let anew = |checkpoint: &mut Checkpoint| {
+                checkpoint.recovery_point = RecoveryPoint::at_start(log_start);
+                checkpoint.producers_offset = -1;
+            };
+            self.log.change_checkpoint(anew).await;
+        }
         for base in self.dropped.iter().rev() {
             let key = (self.log.number, crate::open_files::FileRole::Segment(*base));
             self.log.storage.open_files().forget(key);
@@ -370,14 +387,7 @@ impl<'a> Walk<'a> {
                 }
             }
             runtime::fs::sync_dir(&self.inventory.dir).await?;
-        }
-        if self.begins_anew {
-            let log_start = self.inventory.checkpoint.log_start_offset;
-            let anew = |checkpoint: &mut Checkpoint| {
-                checkpoint.recovery_point = RecoveryPoint::at_start(log_start);
-                checkpoint.producers_offset = -1;
-            };
-            self.log.change_checkpoint(anew).await;
+            runtime::reached("recovery: segment dropped");
         }
         Ok(())
     }
@@ -474,4 +484,20 @@ fn flushed_before(point: &RecoveryPoint) -> IndexFlushed {
         time_entries: point.time_entries as usize,
         sums: point.index_sums,
     }
+}
+
+/// Writes what the page cache has to where it is. A sync that failed before the crash may have left
+/// pages that look clean and are not on the disk: the next sync would say nothing of them.
+async fn write_again(file: &File, from: u64, to: u64) -> Result<(), FsError> {
+    let mut at = from - from % BLOCK as u64;
+    while at < to {
+        let block = file.read_at(at, CHUNK_BYTES_MAX.min((to - at) as usize)).await?;
+        let bytes = block.len() as u64;
+        if bytes == 0 {
+            break;
+        }
+        file.write_at(at, block).await?;
+        at += bytes;
+    }
+    Ok(())
 }

@@ -19,6 +19,10 @@ const STOP_MAX: Duration = Duration::from_secs(30);
 /// How soon after a failed write the server has to be gone.
 const DEATH_MAX: Duration = Duration::from_secs(2);
 
+const CHECKPOINT: &str = "checkpoint";
+const DERIVED: [&str; 6] =
+    [".index", ".timeindex", ".producers", "leader-epochs", "sealed-segments", CHECKPOINT];
+
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     Kill,
@@ -33,10 +37,12 @@ pub enum Fault {
     SyncFails,
     ReadFails,
     DiskFull,
+    /// Bits flip in files that can be made again from the batches, or the files disappear.
+    DerivedDamage,
     WallJump,
 }
 
-pub const FAULTS: [Fault; 15] = [
+pub const FAULTS: [Fault; 16] = [
     Fault::Kill,
     Fault::Kill,
     Fault::PowerLoss,
@@ -51,6 +57,7 @@ pub const FAULTS: [Fault; 15] = [
     Fault::SyncFails,
     Fault::ReadFails,
     Fault::DiskFull,
+    Fault::DerivedDamage,
     Fault::WallJump,
 ];
 
@@ -71,7 +78,7 @@ impl Nemesis<'_> {
 
     /// Lets things go on, and then something wrong.
     pub fn strike(&self, fault: Fault) {
-        self.wait(1500);
+        self.wait(self.below(1000));
         self.check_alive();
         let moment = self.stage.simulation.now().as_nanos() / 1_000_000;
         self.run.faults.borrow_mut().push(format!("{moment} ms {fault:?}"));
@@ -110,6 +117,7 @@ impl Nemesis<'_> {
                 self.run.reach("reads failed");
             }
             Fault::DiskFull => self.fill_disk(),
+            Fault::DerivedDamage => self.damage_derived(),
             Fault::WallJump => {
                 let hours = self.below(49) as i64 - 24;
                 simulation.jump_wall_clock(server, hours * 3_600_000);
@@ -158,6 +166,7 @@ impl Nemesis<'_> {
         if simulation.run_until(|s| !s.is_running(server), Duration::from_secs(2)) {
             self.run.reach("crashed at a point");
         }
+        simulation.call_off_crashes(server);
     }
 
     fn fail_disk(&self, op: DiskOp) {
@@ -183,18 +192,46 @@ impl Nemesis<'_> {
 
     fn fill_disk(&self) {
         let Stage { simulation, server, .. } = self.stage;
+        if self.run.topics.borrow().is_empty() {
+            // It may not have started yet, for which it needs room.
+            return;
+        }
         let disk = simulation.disk(server);
         disk.set_free(self.below([8_000, 200_000][self.below(2) as usize]));
         self.wait(6000);
         disk.set_capacity(u64::MAX);
         self.run.reach("disk full");
+        // It cannot start without room, and says so.
+        let exit = simulation.exited(server);
+        if !matches!(&exit, Some(Exit::Failed(why)) if why.contains("No space left")) {
+            self.check_alive();
+        }
+    }
+
+    /// Kills the server and damages some of what its batches could give back.
+    fn damage_derived(&self) {
+        let Stage { simulation, server, .. } = self.stage;
+        simulation.kill(server);
+        let disk = simulation.disk(server);
+        for (path, size) in disk.files() {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let derived = DERIVED.iter().any(|ending| name.ends_with(ending));
+            if !derived || size == 0 || self.below(3) > 0 {
+                continue;
+            }
+            match self.below(4) {
+                0 if !name.ends_with(CHECKPOINT) => drop(disk.remove(&path)),
+                _ => drop(disk.flip_bit(&path, self.below(size), self.below(8) as u32)),
+            }
+            self.run.reach("derived file damaged");
+        }
     }
 
     /// Starts the server again, after a while, if it does not run.
     pub fn bring_back(&self) {
         let Stage { simulation, server, .. } = self.stage;
         if !simulation.is_running(server) {
-            self.wait(1000);
+            self.wait(300);
             self.stage.start_server();
         }
     }

@@ -45,6 +45,8 @@ pub struct Producer {
     next_sequence: i32,
     window: VecDeque<Batch>,
     last_progress: Instant,
+    /// How long it rests between two rounds, at most.
+    pub pause_ms: u64,
 }
 
 /// What one answer means for the batch.
@@ -67,6 +69,7 @@ impl Producer {
             next_sequence: 0,
             window: VecDeque::new(),
             last_progress: now(),
+            pause_ms: 0,
         }
     }
 
@@ -101,6 +104,7 @@ impl Producer {
             if !self.send_window().await {
                 return;
             }
+            self.rest().await;
         }
     }
 
@@ -115,9 +119,13 @@ impl Producer {
             }
             self.send_once().await;
             self.window.clear();
-            if one_in(4) {
-                sleep(PAUSE).await;
-            }
+            self.rest().await;
+        }
+    }
+
+    async fn rest(&self) {
+        if self.pause_ms > 0 && !self.run().stopping.get() {
+            sleep(Duration::from_millis(below(self.pause_ms))).await;
         }
     }
 

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
+use runtime::sim::SKIP_DIRECTORY_SYNC;
+
 use super::scenario::{Report, play};
 
 /// Seeds when nothing else was asked for.
@@ -30,8 +32,8 @@ struct Totals {
     reached: BTreeMap<String, u64>,
 }
 
-fn guarded(seed: u64) -> Result<Report, Vec<String>> {
-    catch_unwind(AssertUnwindSafe(|| play(seed))).map_err(|cause| {
+fn guarded(seed: u64, sabotage: Option<&'static str>) -> Result<Report, Vec<String>> {
+    catch_unwind(AssertUnwindSafe(|| play(seed, sabotage))).map_err(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
         let text = text.or_else(|| cause.downcast_ref::<&str>().map(|text| text.to_string()));
         vec![format!("panicked: {}", text.unwrap_or_default())]
@@ -39,7 +41,7 @@ fn guarded(seed: u64) -> Result<Report, Vec<String>> {
 }
 
 fn examine(seed: u64, totals: &Mutex<Totals>) {
-    let findings = match guarded(seed) {
+    let findings = match guarded(seed, None) {
         Err(findings) => findings,
         Ok(report) => {
             let mut totals = totals.lock().unwrap();
@@ -49,7 +51,7 @@ fn examine(seed: u64, totals: &Mutex<Totals>) {
             drop(totals);
             let mut findings = report.findings;
             if findings.is_empty() && seed.is_multiple_of(TWICE_EVERY) {
-                match guarded(seed) {
+                match guarded(seed, None) {
                     Ok(again) if again.trace_hash == report.trace_hash => {}
                     Ok(_) => findings.push("a second run went another way".to_owned()),
                     Err(panicked) => findings = panicked,
@@ -106,12 +108,102 @@ fn acknowledged_records_survive_whatever_happens() {
         Some(seed) => (seed, 1),
         None => (0, number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT)),
     };
+    if std::env::var_os("CORETIDE_SIM_LOG").is_some() {
+        broker::logs::init();
+    }
     let start = std::time::Instant::now();
     let totals = run_seeds(first, count);
     eprintln!("{count} seeds in {:.1} s", start.elapsed().as_secs_f64());
     for (what, seeds) in &totals.reached {
         eprintln!("    {what}: in {seeds} seeds");
     }
+    check_reached(count, &totals.reached);
     let seeds: Vec<u64> = totals.failures.iter().map(|(seed, _)| *seed).collect();
     assert!(seeds.is_empty(), "seeds {seeds:?} failed; CORETIDE_SIM_SEED=<seed> replays one");
+}
+
+/// What many seeds together must have come across, or they test less than they seem to.
+const REACHED: [&str; 37] = [
+    "a sync failed",
+    "a write failed",
+    "batch resent",
+    "checkpoint written",
+    "commit: begun",
+    "commit: written",
+    "connections reset",
+    "crashed at a point",
+    "deleted segments: one to be removed",
+    "deleted segments: renamed",
+    "derived file damaged",
+    "disk full",
+    "disk slow",
+    "duplicate answered",
+    "fetch out of range",
+    "killed",
+    "leader epoch grew",
+    "link cut",
+    "log deleted: durable",
+    "log made: files durable",
+    "log start: one copy raised",
+    "power lost",
+    "produce refused",
+    "produce refused behind a gap",
+    "producer began anew after a loss",
+    "read from disk",
+    "reads failed",
+    "records deleted",
+    "recovery point: moved",
+    "recovery: batches read",
+    "recovery: closed in order",
+    "recovery: derived files made again",
+    "recovery: torn write cut",
+    "relaxed log synced",
+    "seal: one index written",
+    "segment rolled",
+    "stopped in order",
+];
+
+/// Seeds from which on everything must have been reached.
+const SEEDS_THAT_REACH_ALL: u64 = 1000;
+
+fn check_reached(seeds: u64, reached: &BTreeMap<String, u64>) {
+    if seeds < SEEDS_THAT_REACH_ALL {
+        return;
+    }
+    let seldom = |what: &&&str| reached.get(**what).copied().unwrap_or(0) < seeds / 500;
+    let missed: Vec<_> = REACHED.iter().filter(seldom).collect();
+    assert!(missed.is_empty(), "hardly any of {seeds} seeds reached {missed:?}");
+}
+
+/// Seeds among which one has to notice a broken guarantee.
+const SEEDS_TO_NOTICE: u64 = 1000;
+
+fn is_noticed(sabotage: &'static str) {
+    for seed in 0..SEEDS_TO_NOTICE {
+        let findings = match guarded(seed, Some(sabotage)) {
+            Ok(report) => report.findings,
+            Err(panicked) => panicked,
+        };
+        let Some(finding) = findings.first() else { continue };
+        eprintln!("{sabotage}: noticed by seed {seed}: {finding}");
+        let sound = guarded(seed, None).is_ok_and(|report| report.findings.is_empty());
+        assert!(sound, "seed {seed} fails without sabotage, too");
+        return;
+    }
+    panic!("{sabotage}: not noticed by any of {SEEDS_TO_NOTICE} seeds");
+}
+
+#[test]
+fn a_skipped_directory_fsync_is_noticed() {
+    is_noticed(SKIP_DIRECTORY_SYNC);
+}
+
+#[test]
+fn an_acknowledgement_before_it_is_durable_is_noticed() {
+    is_noticed("acknowledge before durable");
+}
+
+#[test]
+fn an_index_that_is_trusted_is_noticed() {
+    is_noticed("trust the index");
 }

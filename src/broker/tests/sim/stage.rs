@@ -25,8 +25,13 @@ pub struct Stage {
 
 impl Stage {
     /// `set` are broker keys as `--set` takes them.
-    pub fn new(seed: u64, slots: u16, set: &[(&str, &str)]) -> Self {
-        let simulation = Simulation::new(seed, Options::default());
+    pub fn new(
+        seed: u64,
+        slots: u16,
+        set: &[(&str, &str)],
+        sabotage: Option<&'static str>,
+    ) -> Self {
+        let simulation = Simulation::new(seed, Options { sabotage, ..Options::default() });
         let (server, clients) = (simulation.add_host("server"), simulation.add_host("clients"));
         simulation
             .start(&clients, Config::new(vec![0]), |_: Core<()>| std::future::pending::<Exit>());

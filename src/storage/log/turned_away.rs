@@ -1,0 +1,49 @@
+//! Producers whose first batch found no room, or a disk that could not be read.
+//!
+//! Law: a partition takes any sequence from a producer it does not know (KIP-360), so what such a
+//! producer sent behind a batch that was turned away must be turned away as well: once it is
+//! appended, the earlier one can never be. Nothing of this is remembered over a restart, after
+//! which a client sends again in order anyway.
+
+use std::collections::BTreeMap;
+
+use crate::producer::{ProducerBatch, SequenceError};
+
+/// Producers remembered at most; beyond it all are forgotten.
+const PRODUCERS_MAX: usize = 1000;
+
+#[derive(Default)]
+pub struct TurnedAway {
+    /// The earliest sequence that was turned away, by producer id and epoch.
+    first: BTreeMap<(i64, i16), i32>,
+}
+
+impl TurnedAway {
+    pub fn note(&mut self, batch: &ProducerBatch) {
+        if self.first.len() >= PRODUCERS_MAX {
+            self.first.clear();
+        }
+        let key = (batch.producer_id, batch.producer_epoch);
+        let first = self.first.entry(key).or_insert(batch.base_sequence);
+        *first = (*first).min(batch.base_sequence);
+    }
+
+    /// Refuses a batch that was sent behind one that was turned away.
+    pub fn check(&self, batch: &ProducerBatch) -> Result<(), SequenceError> {
+        match self.first.get(&(batch.producer_id, batch.producer_epoch)) {
+            Some(expected) if batch.base_sequence > *expected => Err(SequenceError::OutOfOrder {
+                producer_id: batch.producer_id,
+                expected: *expected,
+                found: batch.base_sequence,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The producer is known from now on.
+    pub fn forget(&mut self, batch: &ProducerBatch) {
+        if !self.first.is_empty() {
+            self.first.remove(&(batch.producer_id, batch.producer_epoch));
+        }
+    }
+}
