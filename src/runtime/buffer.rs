@@ -58,7 +58,8 @@ impl AlignedBuf {
     /// Adds `bytes` behind what is filled; there must be room for them.
     pub fn put(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.room() - self.filled, "no room");
-        // SAFETY: the room reaches beyond the bytes, nobody else sees it, and `bytes` lie elsewhere.
+        // SAFETY: the room reaches beyond the bytes, nobody else sees it, and `bytes` lie
+        // elsewhere.
         unsafe {
             let to = self.memory.as_mut_ptr().add(self.filled);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
