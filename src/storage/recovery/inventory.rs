@@ -80,6 +80,8 @@ impl Inventory {
         let read = read_checkpoint(dir, identity, has_checkpoint).await?;
         let checkpoint_lost = read.is_none();
         let checkpoint_doubtful = read.is_some_and(|read| !read.is_certain);
+        let log_start = read.map_or(0, |read| read.checkpoint.log_start_offset);
+        unfinished.extend(take_outlived(&mut segments, log_start));
         let guessed = guessed_checkpoint(identity, &segments);
         let (checkpoint_sequence, checkpoint) = match read {
             None => (0, guessed),
@@ -155,6 +157,14 @@ fn take_unborn(segments: &mut BTreeMap<i64, u64>) -> Vec<String> {
     let unborn = |base: &i64, length: &mut u64| *length == 0 && Some(*base) != newest;
     let unborn: Vec<i64> = segments.extract_if(.., unborn).map(|(base, _)| base).collect();
     unborn.into_iter().map(|base| SegmentFile::Log.name(base)).collect()
+}
+
+/// Segments that end at or before the log's start: a deletion had begun with them, and a power
+/// loss kept some of their names. Between them others may be missing, which is no damage.
+fn take_outlived(segments: &mut BTreeMap<i64, u64>, log_start: i64) -> Vec<String> {
+    let first = segments.range(..=log_start).next_back().map_or(i64::MIN, |(base, _)| *base);
+    let outlived: Vec<i64> = segments.extract_if(..first, |_, _| true).map(|it| it.0).collect();
+    outlived.iter().flat_map(|base| SegmentFile::ALL.map(|file| file.name(*base))).collect()
 }
 
 /// Whether a directory without segments is what a creation left that was cut short: of the two
