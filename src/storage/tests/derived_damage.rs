@@ -2,6 +2,7 @@
 //! snapshot, the leader epochs or the checkpoint is wrong or missing, the log opens and answers
 //! as before.
 
+#![cfg(not(sim))]
 #![expect(clippy::unwrap_used, reason = "a scenario ends where its world does not work")]
 
 #[expect(dead_code, reason = "shared with the scenarios of the log")]
