@@ -68,12 +68,14 @@ impl PartitionRead {
 }
 
 impl ReadPlan {
-    pub fn new(slot: &Slot, wanted: &[(PartitionKey, Interest)]) -> ReadPlan {
-        let targets = wanted.iter().map(|(key, interest)| Target {
-            interest: interest.clone(),
-            partition: find(slot, key, interest),
-        });
-        ReadPlan { targets: targets.collect() }
+    pub async fn new(slot: &Slot, wanted: &[(PartitionKey, Interest)]) -> ReadPlan {
+        let mut targets = Vec::with_capacity(wanted.len());
+        for (key, interest) in wanted {
+            let partition = find(slot, key, interest);
+            targets.push(Target { interest: interest.clone(), partition });
+            pause_if_long().await;
+        }
+        ReadPlan { targets }
     }
 
     /// Listens to everything that can still grow.

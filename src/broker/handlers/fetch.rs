@@ -113,7 +113,7 @@ async fn read_or_wait(
 ) -> Vec<PartitionRead> {
     let deadline = time::now() + wait;
     loop {
-        let plan = ReadPlan::new(&cx.slot, &begun.wanted);
+        let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
         let waiter = plan.listen();
         let reads = read_all(&plan, limits).await;
         let bytes: usize = reads.iter().map(|read| read.records.len()).sum();
@@ -127,7 +127,7 @@ async fn read_or_wait(
         let moved = time::within(deadline, cx.slot.stopping.or(waiter.moved())).await;
         // At the deadline, or when the slot stops, what is there is the answer.
         if !matches!(moved, Ok(Some(()))) {
-            let plan = ReadPlan::new(&cx.slot, &begun.wanted);
+            let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
             return read_all(&plan, limits).await;
         }
     }
