@@ -253,10 +253,10 @@ impl Partition {
     }
 }
 
-/// How long another slot may take to move a deleted namesake out of the way.
 /// Before a log that could not be opened is tried again; doubled each time, up to the longest.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const ROOM_PAUSE_MAX: Duration = Duration::from_secs(4);
 const READ_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long another slot may take to move a deleted namesake out of the way.
 const PREDECESSOR_WAIT: Duration = Duration::from_secs(10);
 const PREDECESSOR_POLL: Duration = Duration::from_millis(2);
