@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use runtime::Config;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::options::LimitsArgs;
 
@@ -44,9 +44,8 @@ pub fn limits(args: &LimitsArgs) -> anyhow::Result<()> {
     std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let found = found?;
     if args.json {
-        let one = |f: &Finding| (f.what.clone(), json!({ "value": f.value, "unit": f.unit }));
-        let all: Map<String, Value> = found.iter().map(one).collect();
-        println!("{:#}", Value::Object(all));
+        let one = |f: &Finding| json!({ "what": f.what, "value": f.value, "unit": f.unit });
+        println!("{:#}", Value::Array(found.iter().map(one).collect()));
     } else {
         for Finding { what, value, unit } in &found {
             println!("  {what:<58} {value:>10.3} {unit}");

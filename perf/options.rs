@@ -51,6 +51,9 @@ pub struct ConsumeArgs {
     /// Where to begin: `earliest` or `latest`
     #[arg(long, value_parser = parse_start, default_value = "earliest")]
     pub from: StartAt,
+    /// Consumers that each read every partition, with --connections connections of their own
+    #[arg(long, default_value_t = 1)]
+    pub fan_out: usize,
     /// At the end of a partition, read it again from its beginning
     #[arg(long)]
     pub repeat: bool,

@@ -44,7 +44,9 @@ pub fn produce(args: &ProduceArgs) -> anyhow::Result<Outcome> {
 pub fn consume(args: &ConsumeArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.load)?;
     let cluster = place.survey(&args.target)?;
+    ensure!(args.fan_out > 0, "--fan-out 0 reads nothing");
     let readers = deal(&cluster.leaders, args.load.connections)?;
+    let readers = vec![readers; args.fan_out].concat();
     let plan = Plan {
         cluster,
         senders: Vec::new(),

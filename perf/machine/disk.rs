@@ -1,12 +1,12 @@
-//! Durable writes as the broker makes them: O_DIRECT and O_DSYNC, space allocated ahead, one write
-//! in flight per file.
+//! The disk by size and queue depth: durable writes as the broker makes them (O_DIRECT and O_DSYNC,
+//! space allocated ahead) and direct reads, over several files and several at once in one.
 
-use std::path::{Path, PathBuf};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use runtime::file::{AlignedBuf, File, Mode};
+use runtime::file::{AlignedBuf, Block, File, Mode};
 use runtime::time::{Instant, now};
 
 use super::{Finding, Place};
@@ -20,14 +20,14 @@ pub(super) fn measure(place: &Place, folder: &Path) -> anyhow::Result<Vec<Findin
         let folder = folder.clone();
         async move {
             let mut found = Vec::new();
-            for (name, bytes, files) in CASES {
-                let (written, took) = write(&folder, *bytes, *files, seconds).await?;
-                let title = format!("durable writes of {name}, {files} files at once");
-                let rate = written as f64 / seconds.as_secs_f64();
-                found.push(Finding::new(format!("{title}, commits"), rate, "1/s"));
-                let speed = rate * *bytes as f64 / 1e6;
+            for case in CASES {
+                let done = run(&folder, case, seconds).await?;
+                let title = case.title();
+                let rate = done.len() as f64 / seconds.as_secs_f64();
+                found.push(Finding::new(format!("{title}, operations"), rate, "1/s"));
+                let speed = rate * case.bytes as f64 / 1e6;
                 found.push(Finding::new(format!("{title}, bytes"), speed, "MB/s"));
-                let median = took.value_at_quantile(0.5) as f64 / 1e6;
+                let median = done.value_at_quantile(0.5) as f64 / 1e6;
                 found.push(Finding::new(format!("{title}, p50"), median, "ms"));
             }
             Ok(found)
@@ -35,80 +35,131 @@ pub(super) fn measure(place: &Place, folder: &Path) -> anyhow::Result<Vec<Findin
     })
 }
 
-/// Writes until the time is over: how many, and how long each took.
-async fn write(
-    folder: &Path,
+/// What is done at a time, and how much of it at once.
+struct Case {
+    what: What,
     bytes: usize,
     files: usize,
-    duration: Duration,
-) -> anyhow::Result<(u64, Latency)> {
-    let end = now() + duration;
+    /// Operations in flight for one file.
+    depth: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    Write,
+    Read,
+}
+
+impl Case {
+    const fn new(what: What, bytes: usize, files: usize, depth: usize) -> Case {
+        Case { what, bytes, files, depth }
+    }
+
+    fn title(&self) -> String {
+        let what = if self.what == What::Write { "durable writes" } else { "reads" };
+        let files =
+            if self.files == 1 { "1 file".to_owned() } else { format!("{} files", self.files) };
+        format!("{what} of {} KiB, {files}, {} at once in each", self.bytes >> 10, self.depth)
+    }
+}
+
+/// Goes on until the time is over: how long each operation took.
+async fn run(folder: &Path, case: &Case, duration: Duration) -> anyhow::Result<Latency> {
     let group = Group::default();
-    let results = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let results = Rc::new(RefCell::new(Vec::new()));
     let mut opened = Vec::new();
-    for index in 0..files {
-        let path = folder.join(format!("{bytes}-{index}"));
+    for index in 0..case.files {
+        let path = folder.join(index.to_string());
         let file = File::create_new(&path, Mode::DirectSync).await?;
         file.preallocate(LAP_BYTES).await?;
-        opened.push((path, file));
+        if case.what == What::Read {
+            fill(&file).await?;
+        }
+        opened.push((path, Rc::new(Lane { file, next: Cell::new(0) })));
     }
-    let opened_count = opened.len();
-    let mut paths = Vec::new();
-    for (path, file) in opened {
-        paths.push(path);
-        let results = Rc::clone(&results);
-        group.spawn(async move {
-            let result = write_one(file, bytes, end).await;
-            results.borrow_mut().push(result);
-        });
+    let end = now() + duration;
+    for (_, lane) in &opened {
+        for _ in 0..case.depth {
+            let (lane, results) = (Rc::clone(lane), Rc::clone(&results));
+            let (what, bytes) = (case.what, case.bytes);
+            group.spawn(async move {
+                let result = lane.run(what, bytes, end).await;
+                results.borrow_mut().push(result);
+            });
+        }
     }
     group.join().await;
-    remove(paths).await?;
+    for (path, _) in opened {
+        runtime::fs::remove_file(path).await?;
+    }
     let mut sum = latency();
     for result in results.take() {
         sum.add(result?)?;
     }
-    debug_assert!(opened_count == files);
-    Ok((sum.len(), sum))
+    Ok(sum)
 }
 
-async fn write_one(file: File, bytes: usize, end: Instant) -> anyhow::Result<Histogram<u64>> {
-    let mut took = latency();
-    let mut buffer = AlignedBuf::zeroed(bytes);
-    buffer.fill(7);
-    let block = buffer.freeze();
-    let mut offset = 0;
-    let mut allocated = LAP_BYTES;
-    while now() < end {
-        if offset + bytes as u64 > allocated {
-            allocated += LAP_BYTES;
-            file.preallocate(allocated).await?;
-        }
-        let begun = now();
+async fn fill(file: &File) -> anyhow::Result<()> {
+    let block = filled(FILL_BYTES);
+    for offset in (0..LAP_BYTES).step_by(FILL_BYTES) {
         file.write_at(offset, block.clone()).await?;
-        took.saturating_record(now().since(begun).as_nanos() as u64);
-        offset += bytes as u64;
-    }
-    file.close().await?;
-    Ok(took)
-}
-
-async fn remove(paths: Vec<PathBuf>) -> anyhow::Result<()> {
-    for path in paths {
-        runtime::fs::remove_file(path).await?;
     }
     Ok(())
 }
 
-const CASES: &[(&str, usize, usize)] = &[
-    ("4 KiB", 4 << 10, 1),
-    ("4 KiB", 4 << 10, 64),
-    ("16 KiB", 16 << 10, 1),
-    ("16 KiB", 16 << 10, 16),
-    ("64 KiB", 64 << 10, 8),
-    ("256 KiB", 256 << 10, 8),
-    ("1 MiB", 1 << 20, 1),
-    ("1 MiB", 1 << 20, 4),
+fn filled(bytes: usize) -> Block {
+    let mut buffer = AlignedBuf::zeroed(bytes);
+    buffer.fill(7);
+    buffer.freeze()
+}
+
+/// One file and how far it was gone through.
+struct Lane {
+    file: File,
+    next: Cell<u64>,
+}
+
+impl Lane {
+    /// Writes into fresh space, lap by lap; reads go round.
+    async fn run(&self, what: What, bytes: usize, end: Instant) -> anyhow::Result<Latency> {
+        let mut took = latency();
+        let block = filled(bytes);
+        while now() < end {
+            let offset = self.next.get();
+            self.next.set(offset + bytes as u64);
+            let begun = now();
+            if what == What::Read {
+                self.file.read_at(offset % LAP_BYTES, bytes).await?;
+            } else {
+                if offset.is_multiple_of(LAP_BYTES) {
+                    self.file.preallocate(offset + 2 * LAP_BYTES).await?;
+                }
+                self.file.write_at(offset, block.clone()).await?;
+            }
+            took.saturating_record(now().since(begun).as_nanos() as u64);
+        }
+        Ok(took)
+    }
+}
+
+const CASES: &[Case] = &[
+    Case::new(What::Write, 4 << 10, 1, 1),
+    Case::new(What::Write, 4 << 10, 1, 4),
+    Case::new(What::Write, 4 << 10, 16, 1),
+    Case::new(What::Write, 4 << 10, 64, 1),
+    Case::new(What::Write, 16 << 10, 1, 1),
+    Case::new(What::Write, 16 << 10, 16, 1),
+    Case::new(What::Write, 64 << 10, 1, 1),
+    Case::new(What::Write, 64 << 10, 8, 1),
+    Case::new(What::Write, 256 << 10, 1, 1),
+    Case::new(What::Write, 256 << 10, 8, 1),
+    Case::new(What::Write, 1 << 20, 1, 1),
+    Case::new(What::Write, 1 << 20, 4, 1),
+    Case::new(What::Read, 4 << 10, 1, 16),
+    Case::new(What::Read, 256 << 10, 1, 1),
+    Case::new(What::Read, 256 << 10, 1, 4),
+    Case::new(What::Read, 1 << 20, 1, 4),
 ];
-/// Space allocated at a time.
+/// Space allocated at a time; a multiple of every size above.
 const LAP_BYTES: u64 = 16 << 20;
+const FILL_BYTES: usize = 1 << 20;
