@@ -12,7 +12,7 @@ use protocol::{HostId, NodeId, SlotIndex, Uuid};
 use metadata::configs::{StaticSettings, Warning};
 use storage::OPEN_FILES_MIN;
 
-use crate::config::{ConfigError, ServeConfig};
+use crate::config::{ConfigError, ServeConfig, Tuning};
 
 /// Facts of one `coretide serve` process, fixed before the first slot starts.
 pub struct Host {
@@ -25,7 +25,9 @@ pub struct Host {
     pub advertised_port: u16,
     pub rack: Option<Str>,
     pub admin_listen: Option<SocketAddr>,
-    pub memory_per_core: u64,
+    /// The knobs of every slot, and of those that have tables of their own.
+    tuning: Tuning,
+    core_tuning: BTreeMap<u16, Tuning>,
     /// Kafka's broker keys from `--set` and the file.
     pub statics: StaticSettings,
     /// Files and sockets that the process may have open.
@@ -80,7 +82,8 @@ impl Host {
             advertised_port,
             rack: rack.map(Str::from),
             admin_listen: config.admin_listen,
-            memory_per_core: config.memory_per_core,
+            tuning: config.tuning,
+            core_tuning: config.core_tuning,
             statics,
             open_files,
             connections: ConnectionCount::default(),
@@ -93,6 +96,11 @@ impl Host {
     pub fn open_files_per_slot(&self) -> usize {
         let share = self.open_files / 2 / u64::from(self.slots.max(1));
         (share as usize).max(OPEN_FILES_MIN)
+    }
+
+    /// The knobs of one slot.
+    pub fn tuning(&self, slot: SlotIndex) -> &Tuning {
+        self.core_tuning.get(&slot.0).unwrap_or(&self.tuning)
     }
 
     pub fn node(&self, slot: SlotIndex) -> NodeId {

@@ -1,5 +1,6 @@
 //! What a host is started with and what becomes of it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::back::mesh::Mesh;
@@ -17,6 +18,16 @@ pub struct Config {
     pub spin: Duration,
     /// A core without progress for this long ends the process.
     pub watchdog: Duration,
+    /// What single executors, by index, have instead of the values above.
+    pub own: BTreeMap<usize, CoreConfig>,
+}
+
+/// What executors of one host may differ in; units as in [`Config`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoreConfig {
+    pub io_memory: usize,
+    pub ring_depth: usize,
+    pub spin: Duration,
 }
 
 impl Config {
@@ -28,7 +39,15 @@ impl Config {
             ring_depth: 128,
             spin: Duration::ZERO,
             watchdog: Duration::from_secs(10),
+            own: BTreeMap::new(),
         }
+    }
+
+    /// What executor `index` is started with.
+    pub fn of(&self, index: usize) -> CoreConfig {
+        let shared =
+            CoreConfig { io_memory: self.io_memory, ring_depth: self.ring_depth, spin: self.spin };
+        self.own.get(&index).copied().unwrap_or(shared)
     }
 }
 

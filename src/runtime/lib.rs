@@ -33,7 +33,7 @@ use crate::sim as back;
 pub use crate::back::process::{
     abort, raise_limits, reached, run, sabotaged, shutdown_requested, stats,
 };
-pub use crate::host::{Config, Core, Exit, Limits};
+pub use crate::host::{Config, Core, CoreConfig, Exit, Limits};
 pub use crate::statistics::Stats;
 
 /// Tasks of one core.

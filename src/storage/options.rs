@@ -4,6 +4,7 @@
 //! configuration; durations are milliseconds, sizes bytes. A log takes new options at any time.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use runtime::local::Budget;
 
@@ -28,7 +29,16 @@ pub struct StorageConfig {
     /// Milliseconds of broker time after which an idle producer is forgotten
     /// (`producer.id.expiration.ms`).
     pub producer_expiration_ms: i64,
+    /// What one write of a log commits at most, unless a single batch is larger.
+    pub commit_bytes_max: usize,
+    /// How long a commit that could take more waits for it.
+    pub commit_linger: Duration,
+    /// What is read ahead for who reads in order; 0 for nothing.
+    pub read_ahead_bytes_max: usize,
 }
+
+/// Beyond this, recovery would not find the end of a log by itself.
+pub const COMMIT_BYTES_MAX: usize = crate::log::CHUNK_BYTES_MAX;
 
 /// Below this many open files a log could not read and write at once.
 pub const OPEN_FILES_MIN: usize = 8;
@@ -46,6 +56,9 @@ impl StorageConfig {
             cache_bytes_max,
             index_bytes_max: 32 << 20,
             producer_expiration_ms: 86_400_000,
+            commit_bytes_max: COMMIT_BYTES_MAX,
+            commit_linger: Duration::ZERO,
+            read_ahead_bytes_max: 1 << 20,
         }
     }
 }

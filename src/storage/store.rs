@@ -253,6 +253,10 @@ impl Storage {
         self.parts.memory.make_room(bytes);
     }
 
+    pub(crate) fn config(&self) -> &StorageConfig {
+        &self.parts.config
+    }
+
     pub fn stats(&self) -> &StorageStats {
         &self.parts.stats
     }

@@ -24,7 +24,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a broker on this host.
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Create, list, describe, alter and delete topics
     Topic(topic::TopicArgs),
     /// Write lines of standard input as records
@@ -38,7 +38,7 @@ pub enum Command {
 /// Runs what the arguments of the process ask for to its end.
 pub fn run(cli: Cli) -> ExitCode {
     let result = match cli.command {
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(*args),
         Command::Topic(args) => topic::run(args).map(|()| ExitCode::SUCCESS),
         Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
         Command::Consume(args) => consume::run(args).map(|()| ExitCode::SUCCESS),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::config::{ByteSize, ConfigError, FileConfig, Given};
+use crate::config::{ConfigError, FileConfig, Given, GivenTuning};
 use crate::startup;
 
 /// Runs a broker: one slot per CPU core, each a broker node of its own for Kafka clients.
@@ -39,9 +39,6 @@ pub struct ServeArgs {
     /// CPUs to run slots on: all, or a list like 0,1,4-7 [default: all]
     #[arg(long, value_name = "LIST", env = "CORETIDE_CORES")]
     cores: Option<String>,
-    /// Memory for buffers, queues and caches of one slot [default: 512MiB]
-    #[arg(long, value_name = "SIZE", env = "CORETIDE_MEMORY_PER_CORE")]
-    memory_per_core: Option<ByteSize>,
     /// Address of /healthz and /metrics, or none [default: 127.0.0.1:9644]
     #[arg(long, value_name = "HOST:PORT", env = "CORETIDE_ADMIN_LISTEN")]
     admin_listen: Option<String>,
@@ -51,6 +48,8 @@ pub struct ServeArgs {
     /// A broker key of Kafka, such as log.retention.ms=3600000; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    tuning: GivenTuning,
 }
 
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
@@ -67,7 +66,8 @@ impl ServeArgs {
             advertise: self.advertise,
             host_id: self.host_id,
             cores: self.cores,
-            memory_per_core: self.memory_per_core,
+            tuning: self.tuning,
+            core_tuning: BTreeMap::new(),
             admin_listen: self.admin_listen,
             rack: self.rack,
             set: self

@@ -1,11 +1,12 @@
-//! The TOML file: the long names of the flags at top level, Kafka's broker keys under `[set]`.
+//! The TOML file: the long names of the flags at top level, Kafka's broker keys under `[set]`, and
+//! what single slots are told otherwise under `[core.N]`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use crate::config::{ConfigError, Given};
+use crate::config::{ConfigError, Given, GivenTuning};
 
 /// A parsed configuration file.
 pub struct FileConfig;
@@ -40,13 +41,39 @@ fn take(given: &mut Given, key: &str, value: &Value) -> Result<(), ConfigError> 
             given.host_id = Some(text.parse().map_err(wrong)?);
         }
         "cores" => given.cores = Some(scalar(key, value)?),
-        "memory-per-core" => given.memory_per_core = Some(scalar(key, value)?.parse()?),
         "admin-listen" => given.admin_listen = Some(scalar(key, value)?),
         "rack" => given.rack = Some(scalar(key, value)?),
         "set" => given.set = table_of_set(value)?,
+        "core" => given.core_tuning = tables_of_cores(value)?,
+        tuning if GivenTuning::KEYS.contains(&tuning) => {
+            given.tuning.take(tuning, &scalar(key, value)?)?;
+        }
         unknown => return Err(unknown_key(unknown)),
     }
     Ok(())
+}
+
+fn tables_of_cores(value: &Value) -> Result<BTreeMap<u16, GivenTuning>, ConfigError> {
+    let wrong = |what: &str| {
+        ConfigError(format!("core{what}: write tables like [core.3], by the number of the slot"))
+    };
+    let Value::Table(cores) = value else { return Err(wrong("")) };
+    let mut tunings = BTreeMap::new();
+    for (number, table) in cores {
+        let slot: u16 = number.parse().map_err(|_| wrong(&format!(".{number}")))?;
+        let Value::Table(table) = table else { return Err(wrong(&format!(".{number}"))) };
+        let mut tuning = GivenTuning::default();
+        for (key, value) in table {
+            if !tuning.take(key, &scalar(key, value)?)? {
+                let known = GivenTuning::KEYS.join(", ");
+                return Err(ConfigError(format!(
+                    "[core.{slot}] unknown key '{key}'; a core can be told {known}"
+                )));
+            }
+        }
+        tunings.insert(slot, tuning);
+    }
+    Ok(tunings)
 }
 
 fn table_of_set(value: &Value) -> Result<BTreeMap<String, String>, ConfigError> {
@@ -71,24 +98,16 @@ fn scalar(key: &str, value: &Value) -> Result<String, ConfigError> {
 }
 
 fn unknown_key(unknown: &str) -> ConfigError {
-    let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(known, unknown));
+    let known = || KEYS.iter().chain(&GivenTuning::KEYS).copied();
+    let nearest = known().min_by_key(|known| strsim::damerau_levenshtein(known, unknown));
     let hint = match nearest {
         Some(known) if strsim::damerau_levenshtein(known, unknown) <= 4 => {
             format!("did you mean '{known}'?")
         }
-        _ => format!("known keys: {}", KEYS.join(", ")),
+        _ => format!("known keys: {}", known().collect::<Vec<_>>().join(", ")),
     };
     ConfigError(format!("unknown key '{unknown}'; {hint} Kafka's broker keys belong under [set]."))
 }
 
-const KEYS: [&str; 9] = [
-    "data-dir",
-    "listen",
-    "advertise",
-    "host-id",
-    "cores",
-    "memory-per-core",
-    "admin-listen",
-    "rack",
-    "set",
-];
+const KEYS: [&str; 9] =
+    ["data-dir", "listen", "advertise", "host-id", "cores", "core", "admin-listen", "rack", "set"];

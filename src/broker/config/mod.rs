@@ -5,6 +5,7 @@
 mod cores;
 mod file;
 mod size;
+mod tuning;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -15,6 +16,7 @@ use protocol::HostId;
 pub use cores::{CoreList, available_cpus};
 pub use file::FileConfig;
 pub use size::ByteSize;
+pub use tuning::{GivenTuning, Tuning};
 
 /// Why a configuration was refused; the text says which key and what to write instead.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +32,9 @@ pub struct ServeConfig {
     pub advertise: Option<Advertise>,
     pub host_id: HostId,
     pub cores: CoreList,
-    /// Bytes of buffers, queues and caches that one slot may hold.
-    pub memory_per_core: u64,
+    /// The knobs of every slot, and of those that have tables of their own.
+    pub tuning: Tuning,
+    pub core_tuning: BTreeMap<u16, Tuning>,
     /// Address of `/healthz` and `/metrics`; none switches it off.
     pub admin_listen: Option<SocketAddr>,
     /// Availability zone, told to clients as `rack`.
@@ -56,7 +59,9 @@ pub struct Given {
     pub advertise: Option<String>,
     pub host_id: Option<i32>,
     pub cores: Option<String>,
-    pub memory_per_core: Option<ByteSize>,
+    pub tuning: GivenTuning,
+    /// By slot; from the file only.
+    pub core_tuning: BTreeMap<u16, GivenTuning>,
     pub admin_listen: Option<String>,
     pub rack: Option<String>,
     pub set: BTreeMap<String, String>,
@@ -70,7 +75,11 @@ impl Given {
         self.advertise = self.advertise.or(weaker.advertise);
         self.host_id = self.host_id.or(weaker.host_id);
         self.cores = self.cores.or(weaker.cores);
-        self.memory_per_core = self.memory_per_core.or(weaker.memory_per_core);
+        self.tuning = self.tuning.or(&weaker.tuning);
+        for (slot, tuning) in weaker.core_tuning {
+            let own = self.core_tuning.remove(&slot).unwrap_or_default();
+            self.core_tuning.insert(slot, own.or(&tuning));
+        }
         self.admin_listen = self.admin_listen.or(weaker.admin_listen);
         self.rack = self.rack.or(weaker.rack);
         for (key, value) in weaker.set {
@@ -86,20 +95,15 @@ impl Given {
             "none" => None,
             text => Some(address("admin-listen", text)?),
         };
-        let memory_per_core = self.memory_per_core.map_or(DEFAULT_MEMORY_PER_CORE, ByteSize::bytes);
-        if memory_per_core < MEMORY_PER_CORE_MIN {
-            return Err(ConfigError(format!(
-                "memory-per-core is {memory_per_core} bytes; a slot needs at least \
-                 {MEMORY_PER_CORE_MIN} (32MiB)"
-            )));
-        }
+        let (tuning, core_tuning) = tuning::resolve_cores(&self.tuning, &self.core_tuning)?;
         Ok(ServeConfig {
             data_dir: self.data_dir.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_DIR)),
             listen,
             advertise: self.advertise.as_deref().map(parse_advertise).transpose()?,
             host_id: host_id(self.host_id.unwrap_or(DEFAULT_HOST_ID))?,
             cores: self.cores.as_deref().unwrap_or("all").parse()?,
-            memory_per_core,
+            tuning,
+            core_tuning,
             admin_listen,
             rack: self.rack,
             broker: self.set,
@@ -156,6 +160,4 @@ const DEFAULT_DATA_DIR: &str = "./coretide-data";
 const DEFAULT_LISTEN: &str = "127.0.0.1:9092";
 const DEFAULT_ADMIN_LISTEN: &str = "127.0.0.1:9644";
 const DEFAULT_HOST_ID: i32 = 1;
-const DEFAULT_MEMORY_PER_CORE: u64 = 512 << 20;
-const MEMORY_PER_CORE_MIN: u64 = 32 << 20;
 const HOST_ID_MAX: i32 = 2_000_000;

@@ -28,6 +28,15 @@ fn admit(slot: &Rc<Slot>, conn: Conn) {
     let settings = slot.settings();
     let address = conn.peer_addr().ip();
     let address_max = settings.connections_of(address) as usize;
+    let tuning = slot.host.tuning(slot.index);
+    if slot.connections.count() >= tuning.connections_max {
+        slot.metrics.connections_refused.increment();
+        tracing::debug!(peer = %conn.peer_addr(), "--max-connections-per-core is reached");
+        return;
+    }
+    if let Err(why) = conn.set_buffers(tuning.send_buffer_bytes, tuning.receive_buffer_bytes) {
+        tracing::debug!(peer = %conn.peer_addr(), %why, "cannot size the socket's buffers");
+    }
     if !slot.host.connections.admit(address, settings.max_connections as usize, address_max) {
         slot.metrics.connections_refused.increment();
         tracing::debug!(peer = %conn.peer_addr(), "a connection limit is reached");

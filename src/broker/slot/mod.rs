@@ -83,12 +83,16 @@ impl Slot {
         let node = host.node(index);
         let layers = BrokerLayers::of_node(&image, node, &host.statics);
         let settings = Rc::new(BrokerSettings::resolve(&layers));
-        let share = host.memory_per_core as usize / MEMORY_SHARES;
-        let budget = Budget::new(host.memory_per_core as usize - 2 * share);
+        let tuning = host.tuning(index);
+        let share = tuning.memory as usize / MEMORY_SHARES;
+        let budget = Budget::new(tuning.memory as usize - 2 * share);
         let mut storage = StorageConfig::new(host.data_dir.clone(), budget.clone());
         storage.direct_io = identity.direct_io;
         storage.incarnation = identity.incarnation;
         storage.open_files_max = host.open_files_per_slot();
+        storage.commit_bytes_max = tuning.commit_bytes_max;
+        storage.commit_linger = tuning.commit_linger;
+        storage.read_ahead_bytes_max = tuning.read_ahead_bytes;
         storage.producer_expiration_ms = i64::from(settings.producer_id_expiration_ms);
         let slot = Rc::new(Slot {
             storage: Storage::new(storage),

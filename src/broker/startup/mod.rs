@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use runtime::{Config, Exit};
+use protocol::SlotIndex;
+use runtime::{Config, CoreConfig, Exit};
 
 pub use directory::{HostDirectory, open_host, slots_of};
 
@@ -53,7 +54,14 @@ pub fn serve(config: ServeConfig) -> Result<ExitCode, StartError> {
     report::print(&host, &cpus, limits, &warnings);
     let mut executors =
         Config::new((0..usize::from(slots)).map(|s| cpus[s % cpus.len()]).collect());
-    executors.io_memory = limits.io_memory(usize::from(slots));
+    executors.own = (0..slots)
+        .map(|slot| {
+            let tuning = host.tuning(SlotIndex(slot));
+            let io_memory = tuning.io_memory.unwrap_or(limits.io_memory(usize::from(slots)));
+            let (ring_depth, spin) = (tuning.ring_depth, tuning.spin);
+            (usize::from(slot), CoreConfig { io_memory, ring_depth, spin })
+        })
+        .collect();
     match runtime::run(executors, move |core| slot::run(core, host.clone())) {
         Exit::Clean => {
             println!("coretide: stopped");

@@ -68,8 +68,14 @@ fn cores(slots: usize, cpus: &[usize]) -> String {
 }
 
 fn memory(host: &Host, slots: usize) -> String {
-    let per_core = ByteSize::new(host.memory_per_core);
-    let total = ByteSize::new(host.memory_per_core * slots as u64);
+    let budgets = || host.slot_indexes().map(|slot| host.tuning(slot).memory);
+    let total = ByteSize::new(budgets().sum());
+    let per_core = match (budgets().min(), budgets().max()) {
+        (Some(min), Some(max)) if min != max => {
+            format!("{} to {}", ByteSize::new(min), ByteSize::new(max))
+        }
+        _ => ByteSize::new(total.bytes() / slots as u64).to_string(),
+    };
     match machine_memory() {
         Some(machine) if total.bytes() > machine / 10 * 9 => format!(
             "{per_core} per slot, {total} in all: more than this machine's {} allow; \

@@ -1,6 +1,8 @@
 //! What flags, variables and the file come to.
 
-use broker::config::{ByteSize, CoreList, FileConfig, Given};
+use std::time::Duration;
+
+use broker::config::{ByteSize, CoreList, FileConfig, Given, GivenTuning};
 
 #[test]
 fn sizes_are_binary_multiples_and_print_as_they_are_read() {
@@ -86,6 +88,53 @@ fn impossible_values_are_refused_by_name() {
     let why = wrong(Given { host_id: Some(-1), ..Given::default() });
     assert!(why.contains("host-id -1"), "{why}");
     let small = Some(ByteSize::new(1 << 20));
-    let why = wrong(Given { memory_per_core: small, ..Given::default() });
+    let tuning = GivenTuning { memory_per_core: small, ..GivenTuning::default() };
+    let why = wrong(Given { tuning, ..Given::default() });
     assert!(why.contains("memory-per-core") && why.contains("32MiB"), "{why}");
+}
+
+#[test]
+fn a_core_is_tuned_by_flags_by_the_file_and_by_a_table_of_its_own() {
+    let file = FileConfig::parse(
+        "memory-per-core = \"64MiB\"\nspin-before-park = \"20us\"\nread-ahead = 0\n\
+         [core.3]\nspin-before-park = \"50us\"\nring-depth = 512\nsocket-send-buffer = \"1MiB\"\n",
+    )
+    .unwrap();
+    let tuning = GivenTuning {
+        memory_per_core: Some(ByteSize::new(128 << 20)),
+        commit_linger: Some("200us".to_owned()),
+        ..GivenTuning::default()
+    };
+    let config = Given { tuning, ..Given::default() }.or(file).resolve().unwrap();
+
+    assert_eq!(config.tuning.memory, 128 << 20);
+    assert_eq!(config.tuning.spin, Duration::from_micros(20));
+    assert_eq!(config.tuning.read_ahead_bytes, 0);
+    let third = &config.core_tuning[&3];
+    assert_eq!((third.spin, third.ring_depth), (Duration::from_micros(50), 512));
+    assert_eq!((third.memory, third.commit_linger), (128 << 20, Duration::from_micros(200)));
+    assert_eq!((third.send_buffer_bytes, third.receive_buffer_bytes), (Some(1 << 20), None));
+}
+
+#[test]
+fn impossible_tunings_are_refused_by_name_and_core() {
+    for (line, named) in [
+        ("spin-before-park = 50", "spin-before-park"),
+        ("commit-linger = \"2s\"", "commit-linger"),
+        ("ring-depth = 100", "ring-depth"),
+        ("commit-bytes-max = \"2MiB\"", "commit-bytes-max"),
+        ("read-ahead = \"1GiB\"", "read-ahead"),
+        ("max-connections-per-core = 0", "max-connections-per-core"),
+        ("socket-receive-buffer = 1", "socket-receive-buffer"),
+        ("io-memory-per-core = \"1KiB\"", "io-memory-per-core"),
+    ] {
+        let why = FileConfig::parse(line).unwrap().resolve().unwrap_err().to_string();
+        assert!(why.contains(named), "{line}: {why}");
+        let why = FileConfig::parse(&format!("[core.2]\n{line}")).unwrap().resolve();
+        let why = why.unwrap_err().to_string();
+        assert!(why.contains(named) && why.contains("[core.2]"), "{line}: {why}");
+    }
+    let why = FileConfig::parse("[core.0]\nlisten = 1").unwrap_err().to_string();
+    assert!(why.contains("'listen'") && why.contains("ring-depth"), "{why}");
+    assert!(FileConfig::parse("[core.first]\n").is_err());
 }

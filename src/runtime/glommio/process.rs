@@ -174,11 +174,12 @@ where
     let index = core.index;
     let control = &controls[index];
     let cpu = config.cpus[index];
+    let own = config.of(index);
     let executor = LocalExecutorBuilder::new(Placement::Fixed(cpu))
         .name("core")
-        .io_memory(config.io_memory)
-        .ring_depth(config.ring_depth)
-        .spin_before_park(config.spin)
+        .io_memory(own.io_memory)
+        .ring_depth(own.ring_depth)
+        .spin_before_park(own.spin)
         .preempt_timer(PREEMPT_AFTER)
         .blocking_thread_pool_placement(PoolPlacement::Unbound(BLOCKING_THREADS))
         .make();

@@ -171,7 +171,9 @@ impl LogInner {
             (state.active.base_offset, state.active.size, state.end, expected)
         };
         let carried = (position % BLOCK as u64) as usize;
-        let lease = self.storage.memory().lease(chunk_bytes(carried, bytes, expected)).await;
+        let most = self.storage.config().commit_bytes_max;
+        let wanted = chunk_bytes(carried, bytes, expected, most);
+        let lease = self.storage.memory().lease(wanted).await;
         loop {
             {
                 let state = &mut *self.state.borrow_mut();

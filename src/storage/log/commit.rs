@@ -33,6 +33,7 @@ impl LogInner {
     }
 
     async fn commit_pending(self: Rc<Self>) {
+        self.linger().await;
         while let Some(chunk) = self.next_chunk() {
             let started = now();
             let strict = self.options.borrow().is_strict();
@@ -52,6 +53,19 @@ impl LogInner {
             self.on_written(&chunk, strict).await;
             // Who was waiting for this write has its next batch in the next one.
             yield_now().await;
+            self.linger().await;
+        }
+    }
+
+    /// Gives batches that are on their way the time to go into the next write, if so configured.
+    async fn linger(&self) {
+        let config = self.storage.config();
+        if config.commit_linger == Duration::ZERO {
+            return;
+        }
+        let pending = self.state.borrow().tail.pending_bytes();
+        if (1..config.commit_bytes_max).contains(&pending) {
+            sleep(config.commit_linger).await;
         }
     }
 

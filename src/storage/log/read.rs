@@ -235,8 +235,11 @@ impl LogInner {
         match ends.iter_mut().find(|end| **end == offset) {
             Some(end) => {
                 *end = next_offset;
-                let ahead = max_bytes.clamp(WINDOW_BYTES, READ_AHEAD_BYTES_MAX) as u64;
-                reader.read_ahead(position, position + ahead);
+                let most = self.storage.config().read_ahead_bytes_max;
+                if most > 0 {
+                    let ahead = max_bytes.clamp(WINDOW_BYTES, most.max(WINDOW_BYTES)) as u64;
+                    reader.read_ahead(position, position + ahead);
+                }
             }
             None => {
                 ends.rotate_right(1);
@@ -271,5 +274,3 @@ fn gather_tail(state: &State, first: usize, wanted: Wanted) -> ReadChunk {
     gathered.slices.extend(run.map(|(chunk, from, to)| chunk.slice(from, to)));
     gathered
 }
-
-const READ_AHEAD_BYTES_MAX: usize = 1 << 20;

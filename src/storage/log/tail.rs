@@ -164,10 +164,11 @@ impl Chunk {
     }
 }
 
-/// Bytes to lease for a chunk that starts `carried` bytes into a block and must take `batch`.
-pub fn chunk_bytes(carried: usize, batch: usize, expected: usize) -> usize {
+/// Bytes to lease for a chunk that starts `carried` bytes into a block and must take `batch`; no
+/// more than `most`, if the batch allows it.
+pub fn chunk_bytes(carried: usize, batch: usize, expected: usize, most: usize) -> usize {
     let needed = blocks_with_trailer(carried + batch);
-    let wanted = blocks_with_trailer(carried + expected).min(CHUNK_BYTES_MAX);
+    let wanted = blocks_with_trailer(carried + expected).min(most.min(CHUNK_BYTES_MAX));
     needed.max(wanted)
 }
 
@@ -251,6 +252,13 @@ impl Tail {
 
     /// The oldest chunk that is not written yet. The open chunk must have been frozen if it is
     /// to be seen.
+    /// Bytes of batches that no write has taken yet.
+    pub fn pending_bytes(&self) -> usize {
+        let frozen = self.chunks.iter().skip(self.written).map(|chunk| chunk.to - chunk.from);
+        let open = self.open.as_ref().map_or(0, |open| open.start + open.used() as u64 - open.from);
+        (frozen.sum::<u64>() + open) as usize
+    }
+
     pub fn next_to_write(&self) -> Option<Rc<Chunk>> {
         self.chunks.get(self.written).cloned()
     }

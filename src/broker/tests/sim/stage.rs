@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use broker::config::{ByteSize, Given};
+use broker::config::{ByteSize, Given, GivenTuning};
 use broker::host::Host;
 use broker::slot;
 use runtime::sim::{Options, SimHost, Simulation};
@@ -46,11 +46,15 @@ impl Stage {
 
     /// Starts the broker anew on whatever its disk holds.
     pub fn start_server(&self) {
+        let tuning = GivenTuning {
+            memory_per_core: Some(MEMORY_PER_CORE.parse::<ByteSize>().unwrap()),
+            ..GivenTuning::default()
+        };
         let given = Given {
             data_dir: Some(PathBuf::from(DATA_DIR)),
             listen: Some(self.address(0).to_string()),
             cores: Some("0".to_owned()),
-            memory_per_core: Some(MEMORY_PER_CORE.parse::<ByteSize>().unwrap()),
+            tuning,
             admin_listen: Some("none".to_owned()),
             set: self.set.clone(),
             ..Given::default()
