@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -14,6 +15,7 @@ use glommio::io::{BufferedFile, DmaBuffer, DmaFile, OpenOptions, ReadResult};
 
 use super::counters::count;
 use super::patient::Patient;
+use super::task::blocking;
 use crate::buffer::{ALIGNMENT, AlignedBuf, Block};
 use crate::disk::{FsError, Mode};
 
@@ -185,11 +187,18 @@ impl File {
 
     /// Cuts or extends the file to `len` bytes, durably.
     pub async fn truncate(&self, len: u64) -> Result<(), FsError> {
-        let truncated = match &self.inner {
-            Inner::Direct(file) => Patient::new(file.truncate(len)).await,
-            Inner::Buffered(file) => Patient::new(file.truncate(len)).await,
+        // Beside the executor it goes on when nobody waits for it any more, and the descriptor may
+        // be closed by then, and its number another file's.
+        let descriptor = match &self.inner {
+            Inner::Direct(file) => file.as_raw_fd(),
+            Inner::Buffered(file) => file.as_raw_fd(),
         };
-        truncated.map_err(|error| self.error("truncate", plain(error)))?;
+        // SAFETY: the file is open as long as `self` lives.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let opened =
+            descriptor.try_clone_to_owned().map_err(|error| self.error("truncate", error))?;
+        let truncated = blocking(move || std::fs::File::from(opened).set_len(len)).await;
+        truncated.map_err(|error| self.error("truncate", error))?;
         self.sync().await
     }
 

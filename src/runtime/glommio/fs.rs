@@ -65,8 +65,34 @@ pub async fn remove_file(path: impl AsRef<Path>) -> Result<(), FsError> {
     on("remove", path, |path| std::fs::remove_file(path)).await
 }
 
+/// Freeing much space takes long: it is done in pieces, so that other work has its turn and a host
+/// can end in between.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> Result<(), FsError> {
-    on("remove directory", path, |path| std::fs::remove_dir_all(path)).await
+    while !on("remove directory", path.as_ref(), remove_some).await? {}
+    Ok(())
+}
+
+/// Removes what is in `dir` and then `dir`. Returns false when it ran for long before it was done.
+fn remove_some(dir: &Path) -> io::Result<bool> {
+    let started = std::time::Instant::now();
+    remove_until(dir, &|| started.elapsed() >= REMOVE_FOR)
+}
+
+fn remove_until(dir: &Path, is_time_up: &impl Fn() -> bool) -> io::Result<bool> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let removed = match entry.file_type()?.is_dir() {
+            true => remove_until(&entry.path(), is_time_up),
+            false => std::fs::remove_file(entry.path()).map(|()| true),
+        };
+        match removed {
+            // By someone else, meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(true) if !is_time_up() => {}
+            unfinished => return unfinished.map(|_| false),
+        }
+    }
+    std::fs::remove_dir(dir).map(|()| true)
 }
 
 /// Makes the names in `dir` durable.
@@ -213,6 +239,9 @@ fn sector(device: u64, attribute: &str) -> u32 {
         .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok())
         .unwrap_or(512)
 }
+
+/// One piece of the removal of a directory.
+const REMOVE_FOR: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Magic numbers from the kernel's `magic.h` and statfs(2).
 const FILE_SYSTEMS: [(u64, &str); 14] = [

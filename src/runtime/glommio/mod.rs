@@ -14,6 +14,7 @@ pub(crate) mod process;
 pub(crate) mod task;
 pub(crate) mod time;
 
+mod beside;
 mod counters;
 mod patient;
 mod signals;

@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 use glommio::{LocalExecutorBuilder, Placement, PoolPlacement};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
+use super::beside;
 use super::counters::COUNTERS;
 use super::mesh;
 use super::time;
@@ -208,6 +209,7 @@ where
     super::task::spawn(time::drive());
     super::task::spawn(obey(local.clone()));
     let ended = race(main(core), ordered_to_end(local)).await;
+    beside::end().await;
     match ended {
         Either::Left(exit) => exit,
         Either::Right(()) => Exit::Clean,

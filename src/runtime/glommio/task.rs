@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::beside;
 use super::counters::count;
-use super::process::end_on_panic;
 
 /// Runs beside the caller until it ends by itself: a spawned task is never cancelled.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
@@ -41,12 +41,12 @@ impl Future for Yield {
 }
 
 /// Runs `function` on a thread beside the executor. It runs to its end even when nobody waits for
-/// it any more.
+/// it any more, and an executor ends only after it has. What is asked for later than that never runs.
 pub async fn blocking<R, F>(function: F) -> R
 where
     R: Send + 'static,
     F: FnOnce() -> R + Send + 'static,
 {
     count(|counters| &counters.blocking_calls, 1);
-    glommio::executor().spawn_blocking(move || end_on_panic(function)).await
+    beside::run(function).await
 }

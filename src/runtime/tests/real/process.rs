@@ -124,6 +124,14 @@ fn a_panic_beside_the_loop_ends_the_process() {
 }
 
 #[test]
+fn an_executor_ends_only_after_the_work_beside_it() {
+    let name = "process::an_executor_ends_only_after_the_work_beside_it";
+    let ended = finish(apart(name, child_ends_with_work_in_flight));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+}
+
+#[test]
 fn abort_says_why() {
     let ended = finish(apart("process::abort_says_why", child_aborts));
     assert_eq!(ended.code, Some(70));
@@ -234,6 +242,46 @@ fn child_panics_beside_the_loop() {
     runtime::run(Config::new(vec![0]), |_core: Core<()>| async move {
         runtime::task::blocking(|| panic!("blocking work went wrong")).await
     });
+}
+
+/// More work than there are threads; some of it is waited for, some was given up.
+fn child_ends_with_work_in_flight() {
+    struct Left(Arc<AtomicUsize>);
+    impl Drop for Left {
+        fn drop(&mut self) {
+            self.0.fetch_add(100, Ordering::SeqCst);
+        }
+    }
+    let (left, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&done);
+    let exit = runtime::run(Config::new(vec![0]), move |_core: Core<()>| {
+        let leaves = Left(Arc::clone(&left));
+        let (left, done) = (Arc::clone(&left), Arc::clone(&counted));
+        let work = move || {
+            let (left, done) = (Arc::clone(&left), Arc::clone(&done));
+            runtime::task::blocking(move || {
+                let mut since = None;
+                while since.get_or_insert_with(Instant::now).elapsed() < Duration::from_millis(50) {
+                    if left.load(Ordering::SeqCst) == 0 {
+                        since = None;
+                    }
+                    std::thread::yield_now();
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        async move {
+            let _leaves = leaves;
+            for _waited_for in 0..3 {
+                runtime::task::spawn(work());
+            }
+            let given_up = runtime::time::within(runtime::time::now(), work()).await;
+            assert!(given_up.is_err());
+            runtime::task::yield_now().await;
+            Exit::Clean
+        }
+    });
+    assert_eq!((exit, done.load(Ordering::SeqCst)), (Exit::Clean, 4));
 }
 
 fn child_aborts() {
