@@ -25,13 +25,17 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("src/storage", &["protocol", "runtime", "metrics"]),
     ("src/metadata", &["protocol"]),
     ("src/quorum", &["metadata"]),
-    ("src/broker", &["protocol", "metrics", "runtime", "storage", "metadata", "quorum"]),
+    ("src/coordinator", &["protocol"]),
+    (
+        "src/broker",
+        &["protocol", "metrics", "runtime", "storage", "metadata", "quorum", "coordinator"],
+    ),
     ("perf", &["protocol", "runtime", "metrics"]),
     ("", &["broker", "perf"]),
 ];
 
 /// Crates without a world: no I/O, no clock, no unsafe code.
-const PURE: &[&str] = &["src/protocol", "src/metrics", "src/metadata", "src/quorum"];
+const PURE: &[&str] = &["src/protocol", "src/metrics", "src/metadata", "src/quorum", "src/coordinator"];
 
 const TOP_LEVEL: &[&str] = &[
     "ARCHITECTURE.md",

@@ -13,6 +13,7 @@
 
 pub mod batch;
 pub mod error;
+pub mod group_records;
 pub mod header;
 pub mod ids;
 pub mod messages;

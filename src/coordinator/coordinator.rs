@@ -1,0 +1,426 @@
+//! One partition of the topic of committed offsets: its groups, their offsets, their alarms.
+//!
+//! Verbs that answer at once return the answer; JoinGroup and SyncGroup answer by ticket. Group
+//! errors come back as codes, for the handlers to place where the version wants them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use protocol::group_records::{GroupMetadataValue, Key, OffsetCommitValue};
+use protocol::messages::heartbeat::HeartbeatRequest;
+use protocol::messages::join_group::JoinGroupRequest;
+use protocol::messages::leave_group::MemberIdentity;
+use protocol::messages::offset_commit::OffsetCommitRequest;
+use protocol::messages::sync_group::{SyncGroupRequest, SyncGroupResponse};
+use protocol::{DecodeError, ErrorCode, Str};
+
+use crate::classic::{ClassicGroup, Desk, Joining, State, record_key};
+use crate::offsets::{self, ByTopic, CommittedOffset, Offsets};
+use crate::timers::{Alarm, Timers};
+use crate::world::{Caller, Output, Record, Reply, Ticket, World};
+
+/// The state of one partition.
+#[derive(Debug, Default)]
+pub struct Coordinator {
+    pub(crate) groups: BTreeMap<Str, ClassicGroup>,
+    pub(crate) offsets: Offsets,
+    timers: Timers,
+}
+
+/// A record that says nothing that could be understood; it is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplayError {
+    Key(DecodeError),
+    Value(DecodeError),
+    /// Of a kind that is not known here.
+    Unknown(i16),
+}
+
+impl std::fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReplayError::Key(why) => write!(f, "its key is damaged: {why}"),
+            ReplayError::Value(why) => write!(f, "its value is damaged: {why}"),
+            ReplayError::Unknown(kind) => write!(f, "records of kind {kind} are not known here"),
+        }
+    }
+}
+
+impl Coordinator {
+    // ---- replay
+
+    /// Takes one record of the log, in order.
+    pub fn replay(&mut self, key: Bytes, value: Option<Bytes>) -> Result<(), ReplayError> {
+        match Key::decode(key).map_err(ReplayError::Key)? {
+            Key::Offset(key) => {
+                let value = value.map(OffsetCommitValue::decode).transpose();
+                self.offsets.replay(&key, value.map_err(ReplayError::Value)?);
+            }
+            Key::Group(key) => match value {
+                Some(value) => {
+                    let value = GroupMetadataValue::decode(value).map_err(ReplayError::Value)?;
+                    let id = key.group.detach();
+                    self.groups.insert(id.clone(), ClassicGroup::from_record(id, value));
+                }
+                None => drop(self.groups.remove(&key.group)),
+            },
+            Key::Other(kind) => return Err(ReplayError::Unknown(kind)),
+        }
+        Ok(())
+    }
+
+    /// The log has been replayed to its end.
+    pub fn on_loaded(&mut self, world: &World<'_>) -> Output {
+        let mut output = Output::default();
+        for group in self.groups.values_mut() {
+            group.on_loaded(&mut Desk { world, timers: &mut self.timers, output: &mut output });
+        }
+        output
+    }
+
+    // ---- time
+
+    /// When `on_time` wants to be called next, by the clock of `World::now_ms`.
+    pub fn poll_wake(&self) -> Option<i64> {
+        self.timers.next_due()
+    }
+
+    pub fn on_time(&mut self, world: &World<'_>) -> Output {
+        let mut output = Output::default();
+        while let Some(alarm) = self.timers.pop_due(world.now_ms) {
+            let (Alarm::Session(id, _) | Alarm::Join(id) | Alarm::Sync(id)) = &alarm;
+            let Some(group) = self.groups.get_mut(id) else { continue };
+            let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
+            match &alarm {
+                Alarm::Session(_, member) => group.on_session_alarm(member, desk),
+                Alarm::Join(_) => group.on_join_alarm(desk),
+                Alarm::Sync(_) => group.on_sync_alarm(desk),
+            }
+        }
+        output
+    }
+
+    // ---- members
+
+    pub fn join_group(
+        &mut self,
+        world: &World<'_>,
+        caller: &Caller,
+        request: &JoinGroupRequest,
+        version: i16,
+        ticket: Ticket,
+    ) -> Output {
+        let mut output = Output::default();
+        let joining = Joining { caller, request, version, ticket };
+        let settings = world.settings;
+        let sessions = settings.session_timeout_min_ms..=settings.session_timeout_max_ms;
+        let refused = if request.group_id.is_empty() {
+            Some(ErrorCode::INVALID_GROUP_ID)
+        } else if !sessions.contains(&request.session_timeout_ms) {
+            Some(ErrorCode::INVALID_SESSION_TIMEOUT)
+        } else if !request.member_id.is_empty() && !self.groups.contains_key(&request.group_id) {
+            Some(ErrorCode::UNKNOWN_MEMBER_ID)
+        } else {
+            None
+        };
+        let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
+        if let Some(error) = refused {
+            joining.refuse(&request.member_id, error, desk);
+            return output;
+        }
+        let id = request.group_id.detach();
+        let group = self.groups.entry(id.clone()).or_insert_with(|| ClassicGroup::new(id));
+        group.join(&joining, desk);
+        self.forget_if_nothing(&request.group_id);
+        output
+    }
+
+    pub fn sync_group(
+        &mut self,
+        world: &World<'_>,
+        request: &SyncGroupRequest,
+        ticket: Ticket,
+    ) -> Output {
+        let mut output = Output::default();
+        let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
+        let error_code = match self.groups.get_mut(&request.group_id) {
+            _ if request.group_id.is_empty() => ErrorCode::INVALID_GROUP_ID,
+            None => ErrorCode::UNKNOWN_MEMBER_ID,
+            Some(group) => {
+                group.sync(request, ticket, desk);
+                return output;
+            }
+        };
+        let answer = SyncGroupResponse { error_code, ..SyncGroupResponse::default() };
+        output.replies.push((ticket, Reply::Sync(answer)));
+        output
+    }
+
+    pub fn heartbeat(
+        &mut self,
+        world: &World<'_>,
+        request: &HeartbeatRequest,
+    ) -> (Output, ErrorCode) {
+        let mut output = Output::default();
+        let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
+        let beat = match self.groups.get_mut(&request.group_id) {
+            _ if request.group_id.is_empty() => Err(ErrorCode::INVALID_GROUP_ID),
+            None => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+            Some(group) => group.heartbeat(request, desk),
+        };
+        (output, beat.err().unwrap_or_default())
+    }
+
+    /// One outcome for each member, or one for all of them.
+    pub fn leave_group(
+        &mut self,
+        world: &World<'_>,
+        group: &Str,
+        members: &[MemberIdentity],
+    ) -> (Output, Result<Vec<ErrorCode>, ErrorCode>) {
+        let mut output = Output::default();
+        if group.is_empty() {
+            return (output, Err(ErrorCode::INVALID_GROUP_ID));
+        }
+        let Some(found) = self.groups.get_mut(group) else {
+            return (output, Ok(vec![ErrorCode::UNKNOWN_MEMBER_ID; members.len()]));
+        };
+        let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
+        let outcomes = found.leave(members, desk);
+        (output, Ok(outcomes))
+    }
+
+    // ---- offsets
+
+    /// One outcome for each partition in the order of the request, or one for all of them.
+    pub fn commit_offsets(
+        &mut self,
+        world: &World<'_>,
+        request: &OffsetCommitRequest,
+        version: i16,
+    ) -> (Output, Result<Vec<ErrorCode>, ErrorCode>) {
+        let mut output = Output::default();
+        if let Err(error) = self.check_commit(world, request, version, &mut output) {
+            return (output, Err(error));
+        }
+        let group = request.group_id.detach();
+        let mut outcomes = Vec::new();
+        for topic in &request.topics {
+            let name = topic.name.detach();
+            for partition in &topic.partitions {
+                let metadata = partition.committed_metadata.clone().unwrap_or_default();
+                let chars = metadata.encode_utf16().count();
+                if chars > world.settings.offset_metadata_chars_max {
+                    outcomes.push(ErrorCode::OFFSET_METADATA_TOO_LARGE);
+                    continue;
+                }
+                let committed = CommittedOffset {
+                    offset: partition.committed_offset,
+                    leader_epoch: partition.committed_leader_epoch,
+                    metadata,
+                    commit_timestamp: world.wall_ms,
+                    expire_timestamp: match request.retention_time_ms {
+                        -1 => -1,
+                        kept_ms => world.wall_ms.saturating_add(kept_ms),
+                    },
+                };
+                let index = partition.partition_index;
+                output.records.push(offsets::commit(&group, &name, index, committed));
+                outcomes.push(ErrorCode::NONE);
+            }
+        }
+        self.replay_own(&output.records);
+        (output, Ok(outcomes))
+    }
+
+    fn check_commit(
+        &mut self,
+        world: &World<'_>,
+        request: &OffsetCommitRequest,
+        version: i16,
+        output: &mut Output,
+    ) -> Result<(), ErrorCode> {
+        let generation = request.generation_id_or_member_epoch;
+        let desk = &mut Desk { world, timers: &mut self.timers, output };
+        match self.groups.get_mut(&request.group_id) {
+            Some(group) => {
+                let instance = request.group_instance_id.as_ref();
+                group.check_commit(&request.member_id, instance, generation, desk)
+            }
+            // Tools, and clients that assign partitions by themselves.
+            None if generation < 0 => Ok(()),
+            None if version >= FIRST_VERSION_OF_CONSUMER_GROUPS => {
+                Err(ErrorCode::GROUP_ID_NOT_FOUND)
+            }
+            None => Err(ErrorCode::ILLEGAL_GENERATION),
+        }
+    }
+
+    pub fn committed(&self, group: &str, topic: &str, partition: i32) -> Option<&CommittedOffset> {
+        self.offsets.get(group, topic, partition)
+    }
+
+    /// Everything that a group has committed, by topic and partition.
+    pub fn all_committed(
+        &self,
+        group: &str,
+    ) -> Option<&BTreeMap<Str, BTreeMap<i32, CommittedOffset>>> {
+        self.offsets.of_group(group)
+    }
+
+    /// One outcome for each named partition, or one for all of them.
+    pub fn delete_offsets(
+        &mut self,
+        group: &Str,
+        named: &[(Str, i32)],
+    ) -> (Output, Result<Vec<ErrorCode>, ErrorCode>) {
+        let mut output = Output::default();
+        let found = self.groups.get(group);
+        let known = found.is_some() || self.offsets.of_group(group).is_some();
+        let error = match found {
+            _ if group.is_empty() => Some(ErrorCode::INVALID_GROUP_ID),
+            _ if !known => Some(ErrorCode::GROUP_ID_NOT_FOUND),
+            Some(group) if group.state != State::Empty && !group.is_of_consumers() => {
+                Some(ErrorCode::NON_EMPTY_GROUP)
+            }
+            _ => None,
+        };
+        if let Some(error) = error {
+            return (output, Err(error));
+        }
+        let mut outcomes = Vec::with_capacity(named.len());
+        for (topic, partition) in named {
+            if found.is_some_and(|group| group.is_subscribed_to(topic)) {
+                outcomes.push(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC);
+                continue;
+            }
+            if self.offsets.get(group, topic, *partition).is_some() {
+                output.records.push(offsets::tombstone(group, topic, *partition));
+            }
+            outcomes.push(ErrorCode::NONE);
+        }
+        self.replay_own(&output.records);
+        (output, Ok(outcomes))
+    }
+
+    /// A topic is gone: what was committed for it means nothing any more.
+    pub fn on_topic_deleted(&mut self, topic: &str) -> Output {
+        let mut output = Output::default();
+        for (group, topics) in self.offsets.iter() {
+            if let Some((name, partitions)) = topics.get_key_value(topic) {
+                let gone = partitions.keys().map(|&it| offsets::tombstone(group, name, it));
+                output.records.extend(gone);
+            }
+        }
+        self.replay_own(&output.records);
+        output
+    }
+
+    // ---- groups
+
+    pub fn delete_group(&mut self, world: &World<'_>, group: &Str) -> (Output, ErrorCode) {
+        let mut output = Output::default();
+        let error = match self.groups.get(group) {
+            _ if group.is_empty() => ErrorCode::INVALID_GROUP_ID,
+            Some(found) if found.state != State::Empty => ErrorCode::NON_EMPTY_GROUP,
+            None if self.offsets.of_group(group).is_none() => ErrorCode::GROUP_ID_NOT_FOUND,
+            _ => ErrorCode::NONE,
+        };
+        if error.is_error() {
+            return (output, error);
+        }
+        output.records = self.offsets.tombstones(group);
+        self.bury(world, group, &mut output);
+        self.replay_own(&output.records);
+        (output, ErrorCode::NONE)
+    }
+
+    fn bury(&mut self, world: &World<'_>, group: &Str, output: &mut Output) {
+        let Some(found) = self.groups.get(group) else { return };
+        found.silence(&mut Desk { world, timers: &mut self.timers, output });
+        output.records.push(Record { key: record_key(group), value: None });
+    }
+
+    /// Lets go of offsets whose time is over, and of groups that have nothing left.
+    ///
+    /// A group without members keeps them from the moment it became empty; one whose members use
+    /// "consumer" protocols loses those of topics it does not subscribe to, counted from the
+    /// commit; others keep them as long as they live (KIP-211).
+    pub fn expire(&mut self, world: &World<'_>) -> Output {
+        let mut output = Output::default();
+        for (group, topics) in self.offsets.iter() {
+            let found = self.groups.get(group);
+            for (topic, partitions) in topics {
+                let expired = partitions.iter().filter(|(_, committed)| {
+                    since_when(found, topic, committed)
+                        .is_some_and(|since_ms| is_over(committed, since_ms, world))
+                });
+                let gone = expired.map(|(&index, _)| offsets::tombstone(group, topic, index));
+                output.records.extend(gone);
+            }
+        }
+        self.replay_own(&output.records);
+        let bare = |group: &&ClassicGroup| !group.is_in_use() && group.state == State::Empty;
+        let done = self.groups.values().filter(bare).map(|group| group.id.clone());
+        let done: Vec<Str> = done.filter(|id| self.offsets.of_group(id).is_none()).collect();
+        for group in &done {
+            self.bury(world, group, &mut output);
+            self.groups.remove(group);
+        }
+        output
+    }
+
+    /// The one way in which committed offsets, and the end of a group, take effect.
+    fn replay_own(&mut self, records: &[Record]) {
+        for record in records {
+            let replayed = self.replay(record.key.clone(), record.value.clone());
+            assert!(replayed.is_ok(), "a record of our own: {replayed:?}");
+        }
+    }
+
+    /// A join that came to nothing leaves no group behind.
+    fn forget_if_nothing(&mut self, group: &Str) {
+        let idle = |group: &ClassicGroup| !group.is_in_use() && group.generation == 0;
+        if self.groups.get(group).is_some_and(|it| idle(it) && it.state == State::Empty) {
+            self.groups.remove(group);
+        }
+    }
+
+    /// What a restart has to find again: the offsets, and of every group that is not in the
+    /// middle of a rebalance its record.
+    pub fn durable_state(&self) -> (BTreeMap<Str, ByTopic>, BTreeMap<Str, GroupMetadataValue>) {
+        let settled = self.groups.iter().filter(|(_, group)| {
+            matches!(group.state, State::Stable | State::Empty) && group.generation > 0
+        });
+        let groups = settled.map(|(id, group)| (id.clone(), group.to_record()));
+        (self.offsets.iter().map(|(id, it)| (id.clone(), it.clone())).collect(), groups.collect())
+    }
+}
+
+/// From when on the time of an offset counts; none while it is in use.
+fn since_when(
+    group: Option<&ClassicGroup>,
+    topic: &str,
+    committed: &CommittedOffset,
+) -> Option<i64> {
+    let Some(group) = group.filter(|group| group.protocol_type.is_some()) else {
+        return Some(committed.commit_timestamp);
+    };
+    match group.state {
+        State::Empty => Some(group.state_since_ms.unwrap_or(committed.commit_timestamp)),
+        State::Stable if group.is_of_consumers() => {
+            let subscribed = group.subscription()?;
+            (!subscribed.contains(topic)).then_some(committed.commit_timestamp)
+        }
+        _ => None,
+    }
+}
+
+fn is_over(committed: &CommittedOffset, since_ms: i64, world: &World<'_>) -> bool {
+    match committed.expire_timestamp {
+        -1 => world.wall_ms - since_ms >= world.settings.offsets_retention_ms,
+        at_ms => world.wall_ms >= at_ms,
+    }
+}
+
+const FIRST_VERSION_OF_CONSUMER_GROUPS: i16 = 9;

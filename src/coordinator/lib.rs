@@ -1,0 +1,27 @@
+//! Consumer groups and their committed offsets, as a value.
+//!
+//! A [`Coordinator`] is the state of one partition of the topic of committed offsets. Its verbs
+//! take the world as an argument and give answers and records; the records are what a restart
+//! replays. Waiting requests are named by tickets: their answers come out of whichever verb, or
+//! passing of time, completes them.
+//!
+//! Law: committed offsets change only by replay. Of a classic group, what a record says (members,
+//! assignment, generation) is what replay makes of it again; who is waiting and which timers run
+//! is lost with the process, and clients start that rebalance anew, as in Kafka. Every answer
+//! holds only once all records that came out before it are durable: the caller sees to that.
+//!
+//! Absent on purpose: clocks, storage, transactions.
+
+#![forbid(unsafe_code)]
+
+mod classic;
+mod coordinator;
+mod describe;
+mod offsets;
+mod subscription;
+mod timers;
+mod world;
+
+pub use coordinator::{Coordinator, ReplayError};
+pub use offsets::CommittedOffset;
+pub use world::{Caller, GroupSettings, Output, Record, Reply, Ticket, World};

@@ -1,0 +1,1 @@
+//! Groups and offsets without a broker.

@@ -1,0 +1,147 @@
+//! What the topic of committed offsets holds: the records of group coordinators, in the format
+//! that Kafka's own tools read.
+//!
+//! A key is a 16-bit type followed by its fields; a value a 16-bit version followed by its fields.
+//! Types: 1 (0 in old logs) a committed offset, 2 a classic group. A null value deletes.
+
+use bytes::Bytes;
+
+use crate::wire::Wire;
+use crate::wire::declare::structure;
+use crate::{DecodeError, Decoder, Encoder, Fault, Str, Uuid};
+
+structure! {
+    /// Names one committed offset.
+    OffsetCommitKey {
+        group: Str [0..],
+        topic: Str [0..],
+        partition: i32 [0..],
+    }
+}
+
+structure! {
+    /// A committed offset.
+    OffsetCommitValue {
+        offset: i64 [0..],
+        /// Of the last record read; −1 if unknown.
+        leader_epoch: i32 [3..] = -1,
+        metadata: Str [0..],
+        /// Milliseconds since 1970.
+        commit_timestamp: i64 [0..],
+        /// When the client wanted it forgotten; −1 to go by the broker's retention.
+        expire_timestamp: i64 [1..=1] = -1,
+        topic_id: Uuid [4.., tag 0],
+    }
+}
+
+structure! {
+    /// Names a classic group.
+    GroupMetadataKey {
+        group: Str [0..],
+    }
+}
+
+structure! {
+    /// A classic group at the end of a rebalance.
+    GroupMetadataValue {
+        protocol_type: Str [0..],
+        generation: i32 [0..],
+        protocol: Option<Str> [0.., null 0..],
+        leader: Option<Str> [0.., null 0..],
+        /// When the group came into its state; −1 if unknown.
+        current_state_timestamp: i64 [2..] = -1,
+        members: Vec<MemberMetadata> [0..],
+    }
+}
+
+structure! {
+    MemberMetadata {
+        member_id: Str [0..],
+        group_instance_id: Option<Str> [3.., null 3..],
+        client_id: Str [0..],
+        client_host: Str [0..],
+        rebalance_timeout: i32 [1..] = -1,
+        session_timeout: i32 [0..],
+        subscription: Bytes [0..],
+        assignment: Bytes [0..],
+    }
+}
+
+/// What a record is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Key {
+    Offset(OffsetCommitKey),
+    Group(GroupMetadataKey),
+    /// Of a kind that is not known here.
+    Other(i16),
+}
+
+impl Key {
+    pub fn decode(bytes: Bytes) -> Result<Key, DecodeError> {
+        let mut decoder = Decoder::new(bytes);
+        Ok(match i16::read(&mut decoder, 0)? {
+            0 | OFFSET => Key::Offset(Wire::read(&mut decoder, 0)?),
+            GROUP => Key::Group(Wire::read(&mut decoder, 0)?),
+            other => Key::Other(other),
+        })
+    }
+
+    /// # Panics
+    /// On a kind that is not known here.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        match self {
+            Key::Offset(key) => encode(OFFSET, key, 0, false),
+            Key::Group(key) => encode(GROUP, key, 0, false),
+            Key::Other(kind) => unreachable!("records of kind {kind} are never written"),
+        }
+    }
+}
+
+impl OffsetCommitValue {
+    pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
+        decode(bytes, VALUE_VERSION_MAX)
+    }
+
+    /// Version 1 if the client set an expiry of its own, as Kafka does; else 3.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let version = if self.expire_timestamp >= 0 { 1 } else { VALUE_VERSION };
+        encode(version, self, version, false)
+    }
+}
+
+impl GroupMetadataValue {
+    pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
+        decode(bytes, VALUE_VERSION_MAX)
+    }
+
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        encode(VALUE_VERSION, self, VALUE_VERSION, false)
+    }
+}
+
+fn decode<T: Wire>(bytes: Bytes, version_max: i16) -> Result<T, DecodeError> {
+    let mut decoder = Decoder::new(bytes);
+    let version = i16::read(&mut decoder, 0)?;
+    if !(0..=version_max).contains(&version) {
+        return Err(Fault::UnknownVersion.into());
+    }
+    decoder.set_flexible(version >= FLEXIBLE_VALUE_VERSION);
+    T::read(&mut decoder, version)
+}
+
+fn encode<T: Wire>(prefix: i16, value: &T, version: i16, flexible: bool) -> Bytes {
+    let mut encoder = Encoder::new();
+    prefix.write(&mut encoder, 0);
+    encoder.set_flexible(flexible);
+    value.write(&mut encoder, version);
+    encoder.finish_contiguous()
+}
+
+const OFFSET: i16 = 1;
+const GROUP: i16 = 2;
+const VALUE_VERSION: i16 = 3;
+const VALUE_VERSION_MAX: i16 = 4;
+const FLEXIBLE_VALUE_VERSION: i16 = 4;
