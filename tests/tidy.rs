@@ -35,7 +35,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without a world: no I/O, no clock, no unsafe code.
-const PURE: &[&str] = &["src/protocol", "src/metrics", "src/metadata", "src/quorum", "src/coordinator"];
+const PURE: &[&str] =
+    &["src/protocol", "src/metrics", "src/metadata", "src/quorum", "src/coordinator"];
 
 const TOP_LEVEL: &[&str] = &[
     "ARCHITECTURE.md",

@@ -14,6 +14,7 @@ pub mod connection;
 pub mod controller;
 pub mod dispatch;
 pub mod fetch;
+pub mod groups;
 pub mod handlers;
 pub mod host;
 pub mod logs;

@@ -54,7 +54,13 @@ impl Coordinator {
         match Key::decode(key).map_err(ReplayError::Key)? {
             Key::Offset(key) => {
                 let value = value.map(OffsetCommitValue::decode).transpose();
-                self.offsets.replay(&key, value.map_err(ReplayError::Value)?);
+                let value = value.map_err(ReplayError::Value)?;
+                if value.is_some() && !self.groups.contains_key(&key.group) {
+                    // A group that only ever commits has no record of its own.
+                    let id = key.group.detach();
+                    self.groups.insert(id.clone(), ClassicGroup::new(id));
+                }
+                self.offsets.replay(&key, value);
             }
             Key::Group(key) => match value {
                 Some(value) => {
@@ -128,10 +134,16 @@ impl Coordinator {
             joining.refuse(&request.member_id, error, desk);
             return output;
         }
-        let id = request.group_id.detach();
-        let group = self.groups.entry(id.clone()).or_insert_with(|| ClassicGroup::new(id));
+        if let Some(group) = self.groups.get_mut(&request.group_id) {
+            group.join(&joining, desk);
+            return output;
+        }
+        let mut group = ClassicGroup::new(request.group_id.detach());
         group.join(&joining, desk);
-        self.forget_if_nothing(&request.group_id);
+        // A join that came to nothing leaves no group behind.
+        if group.is_in_use() {
+            self.groups.insert(group.id.clone(), group);
+        }
         output
     }
 
@@ -276,10 +288,9 @@ impl Coordinator {
     ) -> (Output, Result<Vec<ErrorCode>, ErrorCode>) {
         let mut output = Output::default();
         let found = self.groups.get(group);
-        let known = found.is_some() || self.offsets.of_group(group).is_some();
         let error = match found {
             _ if group.is_empty() => Some(ErrorCode::INVALID_GROUP_ID),
-            _ if !known => Some(ErrorCode::GROUP_ID_NOT_FOUND),
+            None => Some(ErrorCode::GROUP_ID_NOT_FOUND),
             Some(group) if group.state != State::Empty && !group.is_of_consumers() => {
                 Some(ErrorCode::NON_EMPTY_GROUP)
             }
@@ -323,8 +334,8 @@ impl Coordinator {
         let error = match self.groups.get(group) {
             _ if group.is_empty() => ErrorCode::INVALID_GROUP_ID,
             Some(found) if found.state != State::Empty => ErrorCode::NON_EMPTY_GROUP,
-            None if self.offsets.of_group(group).is_none() => ErrorCode::GROUP_ID_NOT_FOUND,
-            _ => ErrorCode::NONE,
+            Some(_) => ErrorCode::NONE,
+            None => ErrorCode::GROUP_ID_NOT_FOUND,
         };
         if error.is_error() {
             return (output, error);
@@ -375,14 +386,6 @@ impl Coordinator {
         for record in records {
             let replayed = self.replay(record.key.clone(), record.value.clone());
             assert!(replayed.is_ok(), "a record of our own: {replayed:?}");
-        }
-    }
-
-    /// A join that came to nothing leaves no group behind.
-    fn forget_if_nothing(&mut self, group: &Str) {
-        let idle = |group: &ClassicGroup| !group.is_in_use() && group.generation == 0;
-        if self.groups.get(group).is_some_and(|it| idle(it) && it.state == State::Empty) {
-            self.groups.remove(group);
         }
     }
 

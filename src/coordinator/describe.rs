@@ -8,21 +8,13 @@ use crate::classic::{ClassicGroup, State};
 use crate::coordinator::Coordinator;
 
 impl Coordinator {
-    /// One group; a group without members is known as long as it has offsets.
     pub fn describe(&self, id: &Str, version: i16) -> DescribedGroup {
         let group_id = id.clone();
         if let Some(group) = self.groups.get(id) {
             return describe(group);
         }
-        if self.offsets.of_group(id).is_some() {
-            let group_state = State::Empty.name().into();
-            return DescribedGroup { group_id, group_state, ..DescribedGroup::default() };
-        }
-        let mut dead = DescribedGroup {
-            group_id,
-            group_state: "Dead".into(),
-            ..DescribedGroup::default()
-        };
+        let mut dead =
+            DescribedGroup { group_id, group_state: "Dead".into(), ..DescribedGroup::default() };
         if version >= FIRST_VERSION_THAT_SAYS_MISSING {
             dead.error_code = ErrorCode::GROUP_ID_NOT_FOUND;
             dead.error_message = Some(Str::from(format!("there is no group {id}")));
@@ -38,12 +30,11 @@ impl Coordinator {
         if !wanted(types, CLASSIC) {
             return Vec::new();
         }
-        let grouped = self.groups.values().map(|group| {
-            (&group.id, group.state, group.protocol_type.clone().unwrap_or_default())
-        });
-        let only_offsets = self.offsets.iter().filter(|(id, _)| !self.groups.contains_key(*id));
-        let simple = only_offsets.map(|(id, _)| (id, State::Empty, Str::EMPTY));
-        let all = grouped.chain(simple).filter(|(_, state, _)| wanted(states, state.name()));
+        let grouped = self
+            .groups
+            .values()
+            .map(|group| (&group.id, group.state, group.protocol_type.clone().unwrap_or_default()));
+        let all = grouped.filter(|(_, state, _)| wanted(states, state.name()));
         all.map(|(id, state, protocol_type)| ListedGroup {
             group_id: id.clone(),
             protocol_type,

@@ -58,9 +58,7 @@ impl Offsets {
                 };
                 match topics.get_mut(&**topic) {
                     Some(partitions) => partitions.insert(*partition, committed),
-                    None => {
-                        topics.entry(topic.detach()).or_default().insert(*partition, committed)
-                    }
+                    None => topics.entry(topic.detach()).or_default().insert(*partition, committed),
                 };
             }
             None => self.remove(group, topic, *partition),

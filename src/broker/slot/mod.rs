@@ -17,6 +17,7 @@ use std::sync::Arc;
 use metadata::Image;
 use metadata::configs::{BrokerLayers, BrokerSettings, TopicSettings};
 use metadata::record::ConfigResource;
+use metadata::topic_name::is_internal;
 use protocol::{NodeId, SlotIndex, Str};
 use runtime::local::Budget;
 use storage::{Storage, StorageConfig};
@@ -28,6 +29,7 @@ pub use signals::{Stop, Tally};
 
 use crate::connection::Connection;
 use crate::fetch::SessionCache;
+use crate::groups::Groups;
 use crate::host::{Host, Identity};
 use crate::producer_ids::ProducerIds;
 use crate::shard::Shard;
@@ -48,6 +50,7 @@ pub struct Slot {
     /// What fetched records on their way out may hold.
     pub answer_budget: Budget,
     pub shard: Shard,
+    pub groups: Groups,
     pub links: Links,
     pub connections: Connections,
     pub sessions: RefCell<SessionCache>,
@@ -104,6 +107,7 @@ impl Slot {
             receive_budget: Budget::new(share),
             answer_budget: Budget::new(share),
             shard: Shard::default(),
+            groups: Groups::default(),
             links,
             connections: Connections::default(),
             sessions: RefCell::new(SessionCache::new(settings.fetch_session_cache_slots as usize)),
@@ -137,7 +141,13 @@ impl Slot {
     /// The settings of a topic on this node: its overrides over the broker's.
     pub fn topic_settings(&self, image: &Image, topic: &Str) -> TopicSettings {
         let layers = BrokerLayers::of_node(image, self.node, &self.host.statics);
-        TopicSettings::resolve(&layers, image.overrides(&ConfigResource::Topic(topic.clone())))
+        let overrides = image.overrides(&ConfigResource::Topic(topic.clone()));
+        let mut settings = TopicSettings::resolve(&layers, overrides);
+        if is_internal(topic) {
+            // What the broker itself acknowledges is durable, whatever topics do by default.
+            settings.flush_messages = 1;
+        }
+        settings
     }
 
     /// Acts on newer metadata: opens, closes and reconfigures this slot's partitions.
@@ -149,6 +159,7 @@ impl Slot {
         *self.settings.borrow_mut() = settings;
         let before = self.image.replace(image.clone());
         self.shard.apply(self, &before, &image).await;
+        self.groups.follow(self, &before, &image);
     }
 
     /// Says why a connection ends, a bounded number of times a second.

@@ -136,6 +136,7 @@ async fn serve(slot: &Rc<Slot>, clients: Listener) {
         let deadline = time::now() + DRAIN_TIME;
         let _ = time::within(deadline, slot.connections.all_gone()).await;
     }
+    slot.groups.close();
     slot.shard.close().await;
 }
 

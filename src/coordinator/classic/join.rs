@@ -181,13 +181,7 @@ impl ClassicGroup {
     }
 
     /// A static member comes back under a new id.
-    fn replace(
-        &mut self,
-        joining: &Joining<'_>,
-        predecessor: &Str,
-        id: Str,
-        desk: &mut Desk<'_>,
-    ) {
+    fn replace(&mut self, joining: &Joining<'_>, predecessor: &Str, id: Str, desk: &mut Desk<'_>) {
         let led_by = self.leader.clone().unwrap_or_default();
         desk.timers.cancel(&Alarm::Session(self.id.clone(), predecessor.clone()));
         let Some(mut member) = self.members.remove(predecessor) else { return };

@@ -103,7 +103,7 @@ pub(crate) fn refused_join(member: &Str, error: ErrorCode) -> JoinGroupResponse 
     JoinGroupResponse {
         error_code: error,
         member_id: member.clone(),
-        protocol_name: Some(Str::EMPTY),
+        protocol_name: None,
         ..JoinGroupResponse::default()
     }
 }

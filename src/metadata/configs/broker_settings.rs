@@ -29,6 +29,19 @@ pub struct BrokerSettings {
     pub socket_request_max_bytes: i32,
     pub offsets_topic: InternalTopicSettings,
     pub transaction_state_topic: InternalTopicSettings,
+    pub groups: GroupSettings,
+}
+
+/// What bounds classic groups and committed offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSettings {
+    pub initial_rebalance_delay_ms: i32,
+    pub session_timeout_min_ms: i32,
+    pub session_timeout_max_ms: i32,
+    pub members_max: i32,
+    pub offset_metadata_max: i32,
+    pub offsets_retention_minutes: i32,
+    pub retention_check_interval_ms: i64,
 }
 
 /// How the broker creates a topic of its own.
@@ -74,6 +87,15 @@ impl BrokerSettings {
                 replication_factor: from.int("transaction.state.log.replication.factor"),
                 segment_bytes: from.int("transaction.state.log.segment.bytes"),
                 min_insync_replicas: Some(from.int("transaction.state.log.min.isr")),
+            },
+            groups: GroupSettings {
+                initial_rebalance_delay_ms: from.int("group.initial.rebalance.delay.ms"),
+                session_timeout_min_ms: from.int("group.min.session.timeout.ms"),
+                session_timeout_max_ms: from.int("group.max.session.timeout.ms"),
+                members_max: from.int("group.max.size"),
+                offset_metadata_max: from.int("offset.metadata.max.bytes"),
+                offsets_retention_minutes: from.int("offsets.retention.minutes"),
+                retention_check_interval_ms: from.long("offsets.retention.check.interval.ms"),
             },
         }
     }

@@ -1,7 +1,7 @@
 //! Why a key changes nothing, or may not be changed, in the words that an operator reads.
 
 pub(super) const COMPACTION: &str = "topics cannot be compacted yet";
-pub(super) const GROUPS: &str = "groups are not served yet";
+pub(super) const GROUPS: &str = "groups of the consumer protocol are not served yet";
 pub(super) const TRANSACTIONS: &str = "transactions are not served yet";
 pub(super) const SHARE_GROUPS: &str = "share groups are not served";
 pub(super) const STREAMS_GROUPS: &str = "streams groups are not served";

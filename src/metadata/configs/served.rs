@@ -3,7 +3,7 @@
 
 /// Log compaction: `compact` in a cleanup policy.
 pub const COMPACTION: bool = false;
-/// Consumer, share and streams groups, and their keys.
+/// Groups of the consumer protocol (KIP-848), and their keys.
 pub const GROUPS: bool = false;
 /// Transactions, and their keys.
 pub const TRANSACTIONS: bool = false;

@@ -82,25 +82,19 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
         .high()
         .inert(reason::THREADS)
         .doc("How many threads coordinate groups."),
-    ConfigKey::new("group.initial.rebalance.delay.ms", Kind::Int, "3000")
-        .needs(GROUPS, reason::GROUPS)
-        .doc(
-            "How long an empty classic group waits for more members before its first \
+    ConfigKey::new("group.initial.rebalance.delay.ms", Kind::Int, "3000").doc(
+        "How long an empty classic group waits for more members before its first \
              rebalance.",
-        ),
+    ),
     ConfigKey::new("group.max.session.timeout.ms", Kind::Int, "1800000")
-        .needs(GROUPS, reason::GROUPS)
         .doc("The highest session timeout that a member of a classic group may ask for."),
     ConfigKey::new("group.max.size", Kind::Int, "2147483647")
         .at_least(1)
-        .needs(GROUPS, reason::GROUPS)
         .doc("How many members a classic group may have."),
     ConfigKey::new("group.min.session.timeout.ms", Kind::Int, "6000")
-        .needs(GROUPS, reason::GROUPS)
         .doc("The lowest session timeout that a member of a classic group may ask for."),
     ConfigKey::new("offset.metadata.max.bytes", Kind::Int, "4096")
         .high()
-        .needs(GROUPS, reason::GROUPS)
         .doc("How much text may accompany a committed offset."),
     ConfigKey::new("offsets.commit.timeout.ms", Kind::Int, "5000")
         .at_least(1)
@@ -115,12 +109,10 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
     ConfigKey::new("offsets.retention.check.interval.ms", Kind::Long, "600000")
         .at_least(1)
         .high()
-        .needs(GROUPS, reason::GROUPS)
         .doc("How often offsets are looked at for those that may go."),
     ConfigKey::new("offsets.retention.minutes", Kind::Int, "10080")
         .at_least(1)
         .high()
-        .needs(GROUPS, reason::GROUPS)
         .doc("How long offsets of a group without members are kept."),
     ConfigKey::new("offsets.topic.compression.codec", Kind::Int, "0")
         .high()

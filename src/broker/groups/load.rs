@@ -1,0 +1,75 @@
+//! Replaying a partition of the topic of committed offsets. A record that cannot be understood is
+//! named and left out; the others count.
+
+use bytes::Bytes;
+use coordinator::Coordinator;
+use protocol::batch::{Batches, Codec, HEADER_BYTES, RecordIter, decompress};
+use runtime::task;
+use storage::{Log, ReadError};
+
+/// Makes of a log what it says.
+pub async fn load(log: &Log) -> Result<Coordinator, ReadError> {
+    let mut coordinator = Coordinator::default();
+    let end = log.committed_end();
+    let mut next = log.log_start_offset();
+    while next < end {
+        let chunk = log.read(next, READ_BYTES, end, true).await?;
+        if chunk.bytes == 0 {
+            break;
+        }
+        let bytes: Bytes = match <[Bytes; 1]>::try_from(chunk.slices) {
+            Ok([only]) => only,
+            Err(several) => several.concat().into(),
+        };
+        for batch in Batches::of(bytes) {
+            match batch {
+                Ok((header, bytes)) if !header.is_control() => {
+                    replay(log, &mut coordinator, header.base_offset, &bytes);
+                }
+                Ok(_) => {}
+                Err(why) => tracing::error!(log = %name(log), %why, "a batch was left out"),
+            }
+        }
+        next = chunk.next_offset;
+        if task::should_yield() {
+            task::yield_now().await;
+        }
+    }
+    Ok(coordinator)
+}
+
+fn replay(log: &Log, coordinator: &mut Coordinator, base_offset: i64, batch: &Bytes) {
+    let Ok(header) = protocol::batch::BatchHeader::parse(batch) else { return };
+    let mut body = batch.slice(HEADER_BYTES..);
+    if let Some(codec) = header.compression().ok().filter(|codec| *codec != Codec::None) {
+        match decompress(codec, &body, BATCH_BYTES_MAX) {
+            Ok(plain) => body = plain.into(),
+            Err(why) => {
+                tracing::error!(log = %name(log), base_offset, %why, "a batch was left out");
+                return;
+            }
+        }
+    }
+    for record in RecordIter::new(&body, header.count) {
+        let (offset, outcome) = match &record {
+            Ok(record) => {
+                let offset = base_offset + i64::from(record.offset_delta);
+                let Some(key) = record.key else { continue };
+                let value = record.value.map(Bytes::copy_from_slice);
+                let replayed = coordinator.replay(Bytes::copy_from_slice(key), value);
+                (offset, replayed.map_err(|why| why.to_string()))
+            }
+            Err(why) => (base_offset, Err(why.to_string())),
+        };
+        if let Err(why) = outcome {
+            tracing::error!(log = %name(log), offset, why, "a record was left out");
+        }
+    }
+}
+
+fn name(log: &Log) -> String {
+    format!("{}-{}", log.topic(), log.partition())
+}
+
+const READ_BYTES: usize = 1 << 20;
+const BATCH_BYTES_MAX: usize = 64 << 20;

@@ -1,0 +1,84 @@
+//! The groups that this slot coordinates: one pump for each partition of the topic of committed
+//! offsets that it leads.
+//!
+//! Law: a group belongs to one partition, and that to one slot; whoever asks another slot is told
+//! NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS while the log is being replayed.
+
+mod load;
+mod pump;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use metadata::Image;
+use metadata::topic_name::OFFSETS_TOPIC;
+use protocol::ErrorCode;
+
+pub use pump::{Mark, Pump};
+
+use crate::slot::Slot;
+
+#[derive(Default)]
+pub struct Groups {
+    pumps: RefCell<BTreeMap<i32, Rc<Pump>>>,
+}
+
+impl Groups {
+    /// Begins to coordinate for partitions that have come and ends it for those that have left.
+    pub fn follow(&self, slot: &Rc<Slot>, before: &Image, after: &Image) {
+        let topic = slot.shard.topic(OFFSETS_TOPIC);
+        let led = topic.map(|topic| topic.partitions()).unwrap_or_default();
+        let mut pumps = self.pumps.borrow_mut();
+        pumps.retain(|index, pump| {
+            let stays = led.iter().any(|it| it.index == *index && pump.serves(it));
+            if !stays {
+                pump.close();
+            }
+            stays
+        });
+        for partition in led {
+            pumps.entry(partition.index).or_insert_with(|| Pump::start(slot, partition));
+        }
+        if pumps.is_empty() {
+            return;
+        }
+        let gone = before.topics().filter(|topic| after.topic_by_id(topic.id).is_none());
+        for topic in gone {
+            pumps.values().for_each(|pump| pump.on_topic_deleted(slot, &topic.name));
+        }
+    }
+
+    /// No group is coordinated any more: whoever waits is told so.
+    pub fn close(&self) {
+        self.pumps.borrow().values().for_each(|pump| pump.close());
+    }
+
+    /// The pump that coordinates this group.
+    pub fn find(&self, slot: &Slot, group: &str) -> Result<Rc<Pump>, ErrorCode> {
+        let index = partition_of(&slot.image(), group).ok_or(ErrorCode::NOT_COORDINATOR)?;
+        let pump = self.pumps.borrow().get(&index).cloned().ok_or(ErrorCode::NOT_COORDINATOR)?;
+        pump.check_serving()?;
+        Ok(pump)
+    }
+
+    /// Every pump of this slot; an error while one of them is still being loaded.
+    pub fn all(&self) -> Result<Vec<Rc<Pump>>, ErrorCode> {
+        let pumps: Vec<_> = self.pumps.borrow().values().cloned().collect();
+        pumps.iter().try_for_each(|pump| pump.check_serving())?;
+        Ok(pumps)
+    }
+}
+
+/// Which partition of the topic of committed offsets a group belongs to; none while there is no
+/// such topic.
+pub fn partition_of(image: &Image, group: &str) -> Option<i32> {
+    let count = image.topic(OFFSETS_TOPIC)?.partitions.len() as i32;
+    (count > 0).then(|| java_hash(group).checked_abs().unwrap_or(0) % count)
+}
+
+/// As Java hashes strings: clients and tools count on the same partition.
+fn java_hash(text: &str) -> i32 {
+    let letters = text.encode_utf16();
+    letters.fold(0i32, |hash, letter| hash.wrapping_mul(31).wrapping_add(i32::from(letter)))
+}

@@ -1,0 +1,307 @@
+//! Between the decisions about groups and the world: one partition's log, clock and answers.
+//!
+//! Law: decisions are synchronous and in order; their records go to the log in that order, all
+//! that gathered meanwhile in one batch; no answer leaves before everything that was decided up
+//! to it is durable. When the log does not take a batch, the state is dropped and loaded again.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use coordinator::{Coordinator, GroupSettings, Output, Record, Reply, Ticket, World};
+use protocol::batch::{BatchBuilder, Compression, NewRecord, ProduceRules, validate_for_append};
+use protocol::{ErrorCode, Str};
+use runtime::local::Event;
+use runtime::mesh::{OneshotReceiver, OneshotSender, oneshot};
+use runtime::task::{Either, race};
+use runtime::{task, time};
+use storage::Log;
+
+use super::load;
+use crate::controller::random;
+use crate::shard::Partition;
+use crate::slot::Slot;
+
+/// How far decisions had come when an answer was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    life: u64,
+    decided: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Loading,
+    Serving,
+    Closed,
+}
+
+/// Coordinates the groups of one partition.
+pub struct Pump {
+    partition: Rc<Partition>,
+    coordinator: RefCell<Coordinator>,
+    status: Cell<Status>,
+    /// Grows when the state is dropped: marks of an earlier life are never reached.
+    life: Cell<u64>,
+    decided: Cell<u64>,
+    durable: Cell<u64>,
+    unwritten: RefCell<Vec<Record>>,
+    waiting: RefCell<BTreeMap<Ticket, OneshotSender<(Reply, Mark)>>>,
+    next_ticket: Cell<u64>,
+    /// Something was decided, or the pump was closed.
+    stirred: Event,
+    /// `durable`, `life` or `status` changed.
+    settled: Event,
+}
+
+impl Pump {
+    pub fn start(slot: &Rc<Slot>, partition: Rc<Partition>) -> Rc<Pump> {
+        let pump = Rc::new(Pump {
+            partition,
+            coordinator: RefCell::default(),
+            status: Cell::new(Status::Loading),
+            life: Cell::new(0),
+            decided: Cell::new(0),
+            durable: Cell::new(0),
+            unwritten: RefCell::default(),
+            waiting: RefCell::default(),
+            next_ticket: Cell::new(0),
+            stirred: Event::new(),
+            settled: Event::new(),
+        });
+        task::spawn(pump.clone().run(slot.clone()));
+        task::spawn(pump.clone().keep_time(slot.clone()));
+        pump
+    }
+
+    pub fn serves(&self, partition: &Rc<Partition>) -> bool {
+        Rc::ptr_eq(&self.partition, partition)
+    }
+
+    pub fn close(&self) {
+        self.status.set(Status::Closed);
+        self.drop_state();
+    }
+
+    pub fn check_serving(&self) -> Result<(), ErrorCode> {
+        match self.status.get() {
+            Status::Serving => Ok(()),
+            Status::Loading => Err(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS),
+            Status::Closed => Err(ErrorCode::NOT_COORDINATOR),
+        }
+    }
+
+    /// Decides something now. The answer holds once its mark is durable.
+    pub fn decide<R>(
+        &self,
+        slot: &Slot,
+        verb: impl FnOnce(&mut Coordinator, &World<'_>) -> (Output, R),
+    ) -> (R, Mark) {
+        let settings = settings_of(slot);
+        let world = World {
+            now_ms: now_ms(),
+            wall_ms: time::wall_ms(),
+            random: random(),
+            settings: &settings,
+        };
+        let (output, answer) = verb(&mut self.coordinator.borrow_mut(), &world);
+        self.decided.set(self.decided.get() + output.records.len() as u64);
+        self.unwritten.borrow_mut().extend(output.records);
+        let mark = self.mark();
+        for (ticket, reply) in output.replies {
+            if let Some(sender) = self.waiting.borrow_mut().remove(&ticket) {
+                // Whoever asked may have left.
+                let _ = sender.send((reply, mark));
+            }
+        }
+        self.stirred.notify_all();
+        (answer, mark)
+    }
+
+    /// Asks something whose answer may come later.
+    pub fn ask(
+        &self,
+        slot: &Slot,
+        verb: impl FnOnce(&mut Coordinator, &World<'_>, Ticket) -> Output,
+    ) -> OneshotReceiver<(Reply, Mark)> {
+        let ticket = Ticket(self.next_ticket.get());
+        self.next_ticket.set(ticket.0 + 1);
+        let (sender, answer) = oneshot();
+        self.waiting.borrow_mut().insert(ticket, sender);
+        self.decide(slot, |coordinator, world| (verb(coordinator, world, ticket), ()));
+        answer
+    }
+
+    /// Looks at the state without changing it.
+    pub fn look<R>(&self, look: impl FnOnce(&Coordinator) -> R) -> (R, Mark) {
+        (look(&self.coordinator.borrow()), self.mark())
+    }
+
+    /// Waits until everything up to the mark is durable.
+    pub async fn durable(&self, mark: Mark) -> Result<(), ErrorCode> {
+        loop {
+            let settled = self.settled.listen();
+            if self.life.get() != mark.life {
+                return Err(ErrorCode::NOT_COORDINATOR);
+            }
+            if self.durable.get() >= mark.decided {
+                return Ok(());
+            }
+            settled.await;
+        }
+    }
+
+    pub fn on_topic_deleted(&self, slot: &Slot, topic: &Str) {
+        if self.check_serving().is_ok() {
+            self.decide(slot, |coordinator, _| (coordinator.on_topic_deleted(topic), ()));
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { life: self.life.get(), decided: self.decided.get() }
+    }
+
+    fn drop_state(&self) {
+        *self.coordinator.borrow_mut() = Coordinator::default();
+        self.unwritten.borrow_mut().clear();
+        self.waiting.borrow_mut().clear();
+        self.life.set(self.life.get() + 1);
+        self.durable.set(self.decided.get());
+        self.stirred.notify_all();
+        self.settled.notify_all();
+    }
+
+    /// Loads and writes until the pump is closed.
+    async fn run(self: Rc<Self>, slot: Rc<Slot>) {
+        while self.status.get() != Status::Closed {
+            if let Ok(log) = self.partition.log()
+                && self.load(&slot, &log).await
+            {
+                self.write_all(&log).await;
+                if self.status.get() == Status::Closed {
+                    return;
+                }
+                self.status.set(Status::Loading);
+                self.drop_state();
+            }
+            time::sleep(RELOAD_PAUSE).await;
+        }
+    }
+
+    async fn load(&self, slot: &Slot, log: &Log) -> bool {
+        let begun = time::now();
+        match load::load(log).await {
+            Ok(_) if self.status.get() == Status::Closed => false,
+            Ok(loaded) => {
+                *self.coordinator.borrow_mut() = loaded;
+                self.status.set(Status::Serving);
+                self.decide(slot, |coordinator, world| (coordinator.on_loaded(world), ()));
+                let (took, partition) = (time::now().since(begun), self.partition.name());
+                tracing::debug!(partition, took_ms = took.as_millis() as u64, "groups loaded");
+                true
+            }
+            Err(why) => {
+                tracing::error!(partition = %self.partition.name(), %why, "cannot load groups");
+                false
+            }
+        }
+    }
+
+    /// Writes what is decided until that fails or the pump is closed.
+    async fn write_all(&self, log: &Log) {
+        while self.status.get() != Status::Closed {
+            let stirred = self.stirred.listen();
+            let (records, mark) = (self.unwritten.take(), self.mark());
+            if records.is_empty() {
+                stirred.await;
+                continue;
+            }
+            if let Err(why) = self.write(log, &records).await {
+                let partition = self.partition.name();
+                tracing::error!(partition, why, "records of groups were not written");
+                return;
+            }
+            if self.life.get() == mark.life {
+                self.durable.set(mark.decided);
+                self.settled.notify_all();
+            }
+        }
+    }
+
+    async fn write(&self, log: &Log, records: &[Record]) -> Result<(), String> {
+        let now_ms = time::wall_ms();
+        let mut written = log.log_end_offset();
+        let mut rest = records;
+        while !rest.is_empty() {
+            let mut builder = BatchBuilder::new(Compression::None);
+            let mut taken = 0;
+            while let Some(record) = rest.get(taken) {
+                if taken > 0 && builder.uncompressed_bytes() >= BATCH_BYTES {
+                    break;
+                }
+                let (key, value) = (Some(&*record.key), record.value.as_deref());
+                builder.append(&NewRecord { timestamp: now_ms, key, value, headers: &[] });
+                taken += 1;
+            }
+            rest = &rest[taken..];
+            let rules = ProduceRules {
+                max_message_bytes: usize::MAX,
+                compacted: true,
+                ..ProduceRules::of_default_topic(now_ms)
+            };
+            let batch = validate_for_append(builder.build(), &rules);
+            let batch = batch.map_err(|why| why.error.to_string())?;
+            let epoch = self.partition.leader_epoch();
+            let appended = log.append(&batch, epoch, now_ms).await;
+            written = appended.map_err(|why| why.to_string())?.last_offset + 1;
+        }
+        log.committed(written).await.map_err(|why| why.to_string())
+    }
+
+    /// Rings the alarms of the groups, and lets old offsets go now and then.
+    async fn keep_time(self: Rc<Self>, slot: Rc<Slot>) {
+        let mut sweep_ms = now_ms() + slot.settings().groups.retention_check_interval_ms;
+        while self.status.get() != Status::Closed {
+            let stirred = self.stirred.listen();
+            let wake_ms = self.coordinator.borrow().poll_wake().unwrap_or(i64::MAX);
+            let now = now_ms();
+            if self.status.get() == Status::Serving && wake_ms <= now {
+                self.decide(&slot, |coordinator, world| (coordinator.on_time(world), ()));
+                continue;
+            }
+            if sweep_ms <= now {
+                sweep_ms = now + slot.settings().groups.retention_check_interval_ms;
+                if self.status.get() == Status::Serving {
+                    self.decide(&slot, |coordinator, world| (coordinator.expire(world), ()));
+                }
+                continue;
+            }
+            let pause_ms = wake_ms.min(sweep_ms).saturating_sub(now).clamp(1, PAUSE_MAX_MS);
+            let pause = time::sleep(Duration::from_millis(pause_ms as u64));
+            if let Either::Left(()) = race(stirred, pause).await {
+                task::yield_now().await;
+            }
+        }
+    }
+}
+
+fn now_ms() -> i64 {
+    (time::now().as_nanos() / 1_000_000) as i64
+}
+
+fn settings_of(slot: &Slot) -> GroupSettings {
+    let groups = &slot.settings().groups;
+    GroupSettings {
+        initial_rebalance_delay_ms: i64::from(groups.initial_rebalance_delay_ms.max(0)),
+        session_timeout_min_ms: groups.session_timeout_min_ms,
+        session_timeout_max_ms: groups.session_timeout_max_ms,
+        members_max: groups.members_max.max(1) as usize,
+        offset_metadata_chars_max: groups.offset_metadata_max.max(0) as usize,
+        offsets_retention_ms: i64::from(groups.offsets_retention_minutes) * 60_000,
+    }
+}
+
+const BATCH_BYTES: usize = 512 << 10;
+const RELOAD_PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX_MS: i64 = 60_000;

@@ -1,0 +1,89 @@
+//! Behaviour: stores how far a group has come; answered when that is durable. Partitions that do
+//! not exist are refused one by one, the others are committed.
+//!
+//! Versions: 2–10. 6 has leader epochs (KIP-320), 7 static members (KIP-345), 10 topic ids.
+
+use std::collections::VecDeque;
+
+use protocol::ErrorCode;
+use protocol::messages::offset_commit::{
+    OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+};
+
+use crate::connection::Outcome;
+use crate::dispatch::Context;
+
+pub async fn handle(cx: Context, mut request: OffsetCommitRequest) -> Outcome {
+    let mut response = check_topics(&cx, &mut request);
+    let pump = match cx.slot.groups.find(&cx.slot, &request.group_id) {
+        Ok(pump) => pump,
+        Err(error) => return cx.reply(&filled(response, Err(error))),
+    };
+    let version = cx.version();
+    let (outcomes, mark) = pump.decide(&cx.slot, |coordinator, world| {
+        coordinator.commit_offsets(world, &request, version)
+    });
+    drop(request);
+    detach(&mut response);
+    Outcome::Later(Box::pin(async move {
+        let outcomes = pump.durable(mark).await.and(outcomes);
+        cx.reply(&filled(response, outcomes))
+    }))
+}
+
+/// Takes out what cannot be committed. The answer has its error already, and -1 for the others.
+fn check_topics(cx: &Context, request: &mut OffsetCommitRequest) -> OffsetCommitResponse {
+    let image = cx.slot.image();
+    let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in &mut request.topics {
+        let found =
+            if by_id { image.topic_by_id(topic.topic_id) } else { image.topic(&topic.name) };
+        let missing = if by_id && found.is_none() {
+            ErrorCode::UNKNOWN_TOPIC_ID
+        } else {
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+        };
+        let exists = |index: i32| found.is_some_and(|topic| topic.partition(index).is_some());
+        let answers = topic.partitions.iter().map(|partition| OffsetCommitResponsePartition {
+            partition_index: partition.partition_index,
+            error_code: if exists(partition.partition_index) { PENDING } else { missing },
+        });
+        topics.push(OffsetCommitResponseTopic {
+            name: topic.name.clone(),
+            topic_id: topic.topic_id,
+            partitions: answers.collect(),
+        });
+        topic.partitions.retain(|partition| exists(partition.partition_index));
+        if let Some(found) = found {
+            topic.name = found.name.clone();
+        }
+    }
+    OffsetCommitResponse { topics, ..OffsetCommitResponse::default() }
+}
+
+/// The frame goes before the records are durable.
+fn detach(response: &mut OffsetCommitResponse) {
+    for topic in &mut response.topics {
+        topic.name = topic.name.detach();
+    }
+}
+
+fn filled(
+    mut response: OffsetCommitResponse,
+    outcomes: Result<Vec<ErrorCode>, ErrorCode>,
+) -> OffsetCommitResponse {
+    let (mut each, all) = match outcomes {
+        Ok(outcomes) => (VecDeque::from(outcomes), ErrorCode::NONE),
+        Err(error) => (VecDeque::new(), error),
+    };
+    let partitions = response.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+    for partition in partitions.filter(|partition| partition.error_code == PENDING) {
+        partition.error_code = each.pop_front().unwrap_or(all);
+    }
+    response
+}
+
+const FIRST_VERSION_WITH_IDS: i16 = 10;
+const PENDING: ErrorCode = ErrorCode::UNKNOWN_SERVER_ERROR;

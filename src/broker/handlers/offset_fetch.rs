@@ -1,0 +1,137 @@
+//! Behaviour: reads what groups have committed; null topics stand for all. What was never
+//! committed is -1 without an error. Only what is durable is told.
+//!
+//! Versions: 1–10. 2 asks for all topics, 8 for several groups (KIP-709), 10 by topic id.
+
+use std::rc::Rc;
+
+use coordinator::CommittedOffset;
+use protocol::messages::offset_fetch::{
+    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse,
+    OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+};
+use protocol::{ErrorCode, Str};
+
+use crate::connection::Outcome;
+use crate::dispatch::{Context, pause_if_long};
+use crate::groups::Pump;
+
+pub async fn handle(cx: Context, request: OffsetFetchRequest) -> Outcome {
+    let several = cx.version() >= FIRST_VERSION_WITH_SEVERAL;
+    let groups = if several { request.groups } else { vec![only_group(request)] };
+    Outcome::Later(Box::pin(async move {
+        let mut answers = Vec::with_capacity(groups.len());
+        for group in groups {
+            answers.push(fetch(&cx, group).await);
+            pause_if_long().await;
+        }
+        match answers.pop() {
+            Some(only) if !several => cx.reply(&flat(only, cx.version())),
+            last => {
+                answers.extend(last);
+                cx.reply(&OffsetFetchResponse { groups: answers, ..Default::default() })
+            }
+        }
+    }))
+}
+
+fn only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup {
+    let topics = request.topics.map(|topics| {
+        let each = topics.into_iter().map(|topic| OffsetFetchRequestTopics {
+            name: topic.name,
+            partition_indexes: topic.partition_indexes,
+            ..OffsetFetchRequestTopics::default()
+        });
+        each.collect()
+    });
+    OffsetFetchRequestGroup { group_id: request.group_id, topics, ..Default::default() }
+}
+
+async fn fetch(cx: &Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
+    let group_id = group.group_id.clone();
+    let outcome = match cx.slot.groups.find(&cx.slot, &group_id) {
+        Ok(pump) => read(cx, &pump, &group).await,
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(topics) => OffsetFetchResponseGroup { group_id, topics, error_code: ErrorCode::NONE },
+        Err(error_code) => OffsetFetchResponseGroup { group_id, topics: Vec::new(), error_code },
+    }
+}
+
+async fn read(
+    cx: &Context,
+    pump: &Rc<Pump>,
+    group: &OffsetFetchRequestGroup,
+) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
+    let image = cx.slot.image();
+    let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
+    let (topics, mark) = pump.look(|coordinator| match &group.topics {
+        Some(asked) => {
+            let one = |topic: &OffsetFetchRequestTopics| {
+                let found = image.topic_by_id(topic.topic_id).map(|it| it.name.clone());
+                let name = if by_id { found } else { Some(topic.name.clone()) };
+                let partitions = topic.partition_indexes.iter().map(|&index| match &name {
+                    Some(name) => shown(index, coordinator.committed(&group.group_id, name, index)),
+                    None => unknown(index),
+                });
+                let partitions = partitions.collect();
+                OffsetFetchResponseTopics {
+                    name: topic.name.clone(),
+                    topic_id: topic.topic_id,
+                    partitions,
+                }
+            };
+            asked.iter().map(one).collect()
+        }
+        None => {
+            let all = coordinator.all_committed(&group.group_id).into_iter().flatten();
+            let all = all.map(|(name, partitions)| OffsetFetchResponseTopics {
+                name: name.clone(),
+                topic_id: image.topic(name).map(|it| it.id).unwrap_or_default(),
+                partitions: partitions.iter().map(|(&at, it)| shown(at, Some(it))).collect(),
+            });
+            all.filter(|topic| !by_id || !topic.topic_id.is_zero()).collect::<Vec<_>>()
+        }
+    });
+    pump.durable(mark).await?;
+    Ok(topics)
+}
+
+fn shown(index: i32, committed: Option<&CommittedOffset>) -> OffsetFetchResponsePartitions {
+    OffsetFetchResponsePartitions {
+        partition_index: index,
+        committed_offset: committed.map_or(-1, |it| it.offset),
+        committed_leader_epoch: committed.map_or(-1, |it| it.leader_epoch),
+        metadata: Some(committed.map_or(Str::EMPTY, |it| it.metadata.clone())),
+        error_code: ErrorCode::NONE,
+    }
+}
+
+fn unknown(index: i32) -> OffsetFetchResponsePartitions {
+    OffsetFetchResponsePartitions { error_code: ErrorCode::UNKNOWN_TOPIC_ID, ..shown(index, None) }
+}
+
+/// As it was answered before several groups could be asked for.
+fn flat(group: OffsetFetchResponseGroup, version: i16) -> OffsetFetchResponse {
+    let topics = group.topics.into_iter().map(|topic| OffsetFetchResponseTopic {
+        name: topic.name,
+        partitions: topic
+            .partitions
+            .into_iter()
+            .map(|partition| OffsetFetchResponsePartition {
+                partition_index: partition.partition_index,
+                committed_offset: partition.committed_offset,
+                committed_leader_epoch: partition.committed_leader_epoch,
+                metadata: partition.metadata,
+                error_code: partition.error_code,
+            })
+            .collect(),
+    });
+    let error_code = if version >= 2 { group.error_code } else { ErrorCode::NONE };
+    OffsetFetchResponse { topics: topics.collect(), error_code, ..Default::default() }
+}
+
+const FIRST_VERSION_WITH_SEVERAL: i16 = 8;
+const FIRST_VERSION_WITH_IDS: i16 = 10;
