@@ -103,13 +103,12 @@ fn odd_client_software_is_an_invalid_request() {
     assert_eq!(connection.ask(3, &request()).error_code, ErrorCode::NONE);
 }
 
-/// Only what is served is advertised: no groups, no transactions, and no feature level that would
+/// Only what is served is advertised: no new consumer groups, no transactions, and no feature level that would
 /// promise them.
 #[test]
 fn nothing_is_promised_that_is_not_served() {
     let answer = Broker::shared().connect(0).ask(4, &request());
-    let missing =
-        [ApiKey::JoinGroup, ApiKey::OffsetCommit, ApiKey::FindCoordinator, ApiKey::EndTxn];
+    let missing = [ApiKey::ConsumerGroupHeartbeat, ApiKey::ShareGroupHeartbeat, ApiKey::EndTxn];
     for api in missing {
         assert!(answer.api_keys.iter().all(|it| it.api_key != api.number()), "{}", api.name());
     }

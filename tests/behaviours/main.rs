@@ -13,6 +13,7 @@ mod broker;
 mod configs;
 mod connection;
 mod fetch;
+mod groups;
 mod idempotence;
 mod metadata;
 mod offsets;

@@ -34,14 +34,20 @@ calls! {
     m::describe_topic_partitions::DescribeTopicPartitionsRequest
         => m::describe_topic_partitions::DescribeTopicPartitionsResponse;
     m::fetch::FetchRequest => m::fetch::FetchResponse;
+    m::find_coordinator::FindCoordinatorRequest => m::find_coordinator::FindCoordinatorResponse;
+    m::heartbeat::HeartbeatRequest => m::heartbeat::HeartbeatResponse;
     m::incremental_alter_configs::IncrementalAlterConfigsRequest
         => m::incremental_alter_configs::IncrementalAlterConfigsResponse;
     m::init_producer_id::InitProducerIdRequest => m::init_producer_id::InitProducerIdResponse;
+    m::join_group::JoinGroupRequest => m::join_group::JoinGroupResponse;
     m::list_offsets::ListOffsetsRequest => m::list_offsets::ListOffsetsResponse;
     m::metadata::MetadataRequest => m::metadata::MetadataResponse;
+    m::offset_commit::OffsetCommitRequest => m::offset_commit::OffsetCommitResponse;
+    m::offset_fetch::OffsetFetchRequest => m::offset_fetch::OffsetFetchResponse;
     m::offset_for_leader_epoch::OffsetForLeaderEpochRequest
         => m::offset_for_leader_epoch::OffsetForLeaderEpochResponse;
     m::produce::ProduceRequest => m::produce::ProduceResponse;
+    m::sync_group::SyncGroupRequest => m::sync_group::SyncGroupResponse;
 }
 
 /// A connection to one node.

@@ -73,7 +73,7 @@ async fn find(cx: &Context, key: Str, key_type: i8) -> Coordinator {
             host: node.host,
             port: i32::from(node.port),
             error_code: ErrorCode::NONE,
-            error_message: None,
+            error_message: Some(Str::EMPTY),
         },
     }
 }

@@ -1,1 +1,9 @@
-//! Groups and offsets without a broker.
+//! Groups and offsets without a broker: scenarios in virtual time, and random runs that print the
+//! seed which replays them.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+mod bench;
+mod membership;
+mod offsets;
+mod random_runs;
