@@ -103,8 +103,8 @@ fn odd_client_software_is_an_invalid_request() {
     assert_eq!(connection.ask(3, &request()).error_code, ErrorCode::NONE);
 }
 
-/// Only what is served is advertised: no new consumer groups, no transactions, and no feature level that would
-/// promise them.
+/// Only what is served is advertised: no groups of the consumer protocol, no transactions, and no
+/// feature level that would promise them.
 #[test]
 fn nothing_is_promised_that_is_not_served() {
     let answer = Broker::shared().connect(0).ask(4, &request());

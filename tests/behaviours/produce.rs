@@ -327,7 +327,7 @@ fn records_come_back_as_they_were_sent() {
 #[test]
 fn internal_topics_are_not_the_clients() {
     let broker = Broker::shared();
-    let topic = Topic::create(broker, Str::from_static("__consumer_offsets"), 1, &[]);
+    let topic = Topic::create(broker, Str::from_static("__transaction_state"), 1, &[]);
     let mut leader = topic.leader(broker, 0);
     let outcome = leader.produce(&topic, batch(&["x"]));
     assert_eq!(outcome.error_code, ErrorCode::INVALID_TOPIC_EXCEPTION);

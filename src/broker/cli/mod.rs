@@ -1,6 +1,7 @@
 //! The command line: what can be asked of `coretide`, with help that teaches.
 
 mod consume;
+mod group;
 mod log;
 mod produce;
 mod serve;
@@ -27,6 +28,8 @@ pub enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Create, list, describe, alter and delete topics
     Topic(topic::TopicArgs),
+    /// List, describe and delete consumer groups, and move their offsets
+    Group(group::GroupArgs),
     /// Write lines of standard input as records
     Produce(produce::ProduceArgs),
     /// Print the records of a topic
@@ -40,6 +43,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Serve(args) => serve::run(*args),
         Command::Topic(args) => topic::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Group(args) => group::run(args).map(|()| ExitCode::SUCCESS),
         Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
         Command::Consume(args) => consume::run(args).map(|()| ExitCode::SUCCESS),
         Command::Log(args) => log::run(args),
