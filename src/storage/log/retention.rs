@@ -164,6 +164,7 @@ impl LogInner {
             };
         };
         self.raise_log_start(new_start).await;
+        self.move_recovery_point_to(new_start).await;
         // A segment is not deleted while it is being finished.
         let _sealing = self.seal_turn.take().await;
         let mut retained = Retained::default();
@@ -185,6 +186,18 @@ impl LogInner {
         self.storage.stats().deleted_segments.add(count as u64);
         self.remove_files_later(bases).await;
         retained
+    }
+
+    /// A start replays what producers wrote from the recovery point on, so that has to lie behind
+    /// what is deleted. On a full disk it may stay: producers are forgotten at the next start then.
+    async fn move_recovery_point_to(self: &Rc<Self>, offset: i64) {
+        let lies_before = || self.state.borrow().checkpoint.recovery_point.offset < offset;
+        if lies_before() {
+            self.finish_sealed().await;
+        }
+        if lies_before() {
+            self.advance_recovery_point(false).await;
+        }
     }
 
     /// The new log start is durable, in both copies of the checkpoint, when this returns.

@@ -123,7 +123,7 @@ impl Survey {
         if self.old_sector {
             return Ending::Torn { bytes: self.written_to - position };
         }
-        Ending::Damaged { reason: "it is not the batch that was written" }
+        Ending::Damaged { reason: "all of it was written once" }
     }
 }
 

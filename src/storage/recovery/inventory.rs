@@ -118,6 +118,12 @@ impl Inventory {
         self.checkpoint_lost || self.checkpoint_doubtful
     }
 
+    /// Files will be removed because of what the checkpoint says, and that may not be on stable
+    /// storage: a power loss must not bring an older one back for which they would be missing.
+    pub fn must_settle_checkpoint(&self) -> bool {
+        !self.checkpoint_settled && !self.unfinished.is_empty()
+    }
+
     /// Removes what unfinished writes left behind and, in the background, what deletions did.
     pub async fn remove_leftovers(self) -> Result<(), FsError> {
         for name in &self.unfinished {

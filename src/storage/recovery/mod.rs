@@ -93,6 +93,9 @@ pub async fn open(
             return Err(error);
         }
     };
+    if report.clean && inventory.must_settle_checkpoint() {
+        log.inner.sync_checkpoint().await?;
+    }
     inventory.remove_leftovers().await?;
     let short = report.possibly_short;
     if short && !checkpoint.possibly_short {

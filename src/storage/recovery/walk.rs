@@ -17,7 +17,7 @@ use crate::errors::OpenError;
 use crate::index::{IndexedBatch, SegmentIndex};
 use crate::log::{CHUNK_BYTES_MAX, LogInner, producer_batch};
 use crate::producer::Producers;
-use crate::segment::{BLOCK, Chain, IndexFlushed, Largest, RollsFrom, SealedSegment};
+use crate::segment::{BLOCK, Chain, ChainBreak, IndexFlushed, Largest, RollsFrom, SealedSegment};
 
 pub struct Walk<'a> {
     log: &'a Rc<LogInner>,
@@ -169,8 +169,12 @@ impl<'a> Walk<'a> {
         }
         let first = inventory.segments.first_key_value().map(|(base, _)| *base);
         if let Some(first) = first.filter(|first| point.segment_base < *first) {
-            // Deleted before the recovery point moved, and so below the log start.
+            // Deleted before the recovery point moved, and so below the log start. What producers
+            // wrote in between is not known, and a producer must not look as if it had lost it.
             self.chain.next_offset = first;
+            if point.offset < first {
+                self.producers.reset(first);
+            }
             return Ok(Some(Start { segment: first, position: 0, index: None }));
         }
         let (segment, position) = (point.segment_base, point.position);
@@ -222,11 +226,14 @@ impl<'a> Walk<'a> {
                 _ => true,
             };
             let point = inventory.checkpoint.recovery_point;
+            if last && number + 1 == bases.len() && self.is_outlived() {
+                break;
+            }
             if last && (base, position) < (point.segment_base, point.position) {
                 return Err(self.damaged(base, position, reason.to_string()));
             }
             if last {
-                self.judge_end(&mut scanner, base, position, &bases[number + 1..]).await?;
+                self.judge_end(&mut scanner, &reason, base, position, &bases[number + 1..]).await?;
             }
             self.report.scanned_bytes += scanner.bytes_read();
             self.read.push(ReadSegment {
@@ -247,6 +254,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Everything read so far lies below the log start, and the log has begun anew there: its
+    /// names came back because their removal was not durable.
+    fn is_outlived(&self) -> bool {
+        let log_start = self.inventory.checkpoint.log_start_offset;
+        let anew = self.inventory.checkpoint.recovery_point == RecoveryPoint::at_start(log_start);
+        anew && self.chain.next_offset < log_start
+    }
+
     /// All that was left lies below the log start: the log goes on there, empty.
     fn begin_at_log_start(&mut self) {
         let log_start = self.inventory.checkpoint.log_start_offset;
@@ -262,6 +277,7 @@ impl<'a> Walk<'a> {
     async fn judge_end(
         &mut self,
         scanner: &mut Scanner,
+        found: &ChainBreak,
         base: i64,
         position: u64,
         later: &[(i64, u64)],
@@ -289,7 +305,7 @@ impl<'a> Walk<'a> {
                 scanner.length().saturating_sub(position)
             }
             Ending::Damaged { reason } => {
-                return Err(self.damaged(base, position, reason.to_owned()));
+                return Err(self.damaged(base, position, format!("{found}; {reason}")));
             }
         };
         self.report.cut_bytes = cut;
@@ -349,6 +365,7 @@ impl<'a> Walk<'a> {
             }
         }
         runtime::reached("recovery: batches synced");
+        self.cut_torn_write().await?;
         if self.inventory.checkpoint_lost {
             let path = self.inventory.dir.join(crate::checkpoint::CHECKPOINT_FILE_NAME);
             let blank = vec![0; crate::checkpoint::CHECKPOINT_BYTES as usize];
@@ -389,6 +406,20 @@ impl<'a> Walk<'a> {
             runtime::fs::sync_dir(&self.inventory.dir).await?;
             runtime::reached("recovery: segment dropped");
         }
+        Ok(())
+    }
+
+    /// Takes the rest of an unfinished write away. It must not meet another start, which would know
+    /// of a later leader epoch and could take it for damage.
+    async fn cut_torn_write(&mut self) -> Result<(), OpenError> {
+        if self.report.cut_bytes == 0 {
+            return Ok(());
+        }
+        if let Some(last) = self.read.last_mut() {
+            self.log.file_for_writing(last.base).await?.truncate(last.size).await?;
+            last.file_length = last.size;
+        }
+        runtime::reached("recovery: torn write removed");
         Ok(())
     }
 
