@@ -16,6 +16,7 @@ use protocol::SlotIndex;
 use quorum::Status;
 use runtime::local::Queue;
 use runtime::mesh::{OneshotSender, oneshot};
+use runtime::task;
 
 pub use log::{MetadataLog, OpenError};
 
@@ -118,16 +119,20 @@ pub fn random() -> u128 {
 
 /// Makes every slot act on `image`, then returns.
 async fn publish(slot: &Rc<Slot>, image: Arc<Image>) {
+    // A slot that has stopped takes and answers nothing; it acts on the image at its next start.
+    // One stops only when all do.
+    let others = usize::from(slot.host.slots) - 1;
+    let stopped = || slot.others_stopped.wait_for(others);
     let mut answers = Vec::new();
     for other in slot.host.slot_indexes().filter(|&other| other != slot.index) {
         let (applied, answer) = oneshot();
-        slot.links.send(other, Message::Publish(image.clone(), applied)).await;
+        let message = Message::Publish(image.clone(), applied);
+        task::race(slot.links.send(other, message), stopped()).await;
         answers.push(answer);
     }
     slot.apply(image).await;
     for answer in answers {
-        // A slot that is stopping does not answer; it acts on the image at its next start.
-        let _ = answer.await;
+        let _ = task::race(answer, stopped()).await;
     }
 }
 
