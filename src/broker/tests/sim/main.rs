@@ -6,6 +6,7 @@
 #![cfg(sim)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod administering;
 mod client;
 mod history;
 mod nemesis;

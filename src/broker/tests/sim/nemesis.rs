@@ -3,18 +3,20 @@
 //! Law: everything is drawn from the seed of the run. After each fault the server is brought back,
 //! and a server that ends by itself although nothing was broken is a finding.
 
+use std::path::Path;
 use std::time::Duration;
 
 use runtime::Exit;
 use runtime::sim::{DiskOp, Ending};
 
+use super::history::Key;
 use super::run::Run;
 use super::stage::{DATA_DIR, Stage};
 
 const EIO: i32 = 5;
 
-/// How long an orderly stop may take.
-const STOP_MAX: Duration = Duration::from_secs(30);
+/// How long an orderly stop may take on a disk that holds up two of five operations for a second.
+const STOP_MAX: Duration = Duration::from_secs(120);
 
 /// How soon after a failed write the server has to be gone.
 const DEATH_MAX: Duration = Duration::from_secs(2);
@@ -225,6 +227,37 @@ impl Nemesis<'_> {
             }
             self.run.reach("derived file damaged");
         }
+    }
+
+    /// Ends the server and flips one bit that batches have written. Says in which partition.
+    pub fn damage_a_batch(&self) -> Option<Key> {
+        let Stage { simulation, server, .. } = self.stage;
+        match self.below(2) {
+            0 => self.stop(),
+            _ => simulation.kill(server),
+        }
+        let disk = simulation.disk(server);
+        let logs: Vec<_> = disk
+            .files()
+            .into_iter()
+            .filter(|(path, _)| path.extension().is_some_and(|ending| ending == "log"))
+            .filter_map(|(path, _)| Some((self.key_of(&path)?, path)))
+            .collect();
+        let (key, path) = logs.get(self.below(logs.len() as u64) as usize)?;
+        let bytes = disk.read(path)?;
+        let written = bytes.iter().rposition(|byte| *byte != 0)? as u64 + 1;
+        disk.flip_bit(path, self.below(written), self.below(8) as u32);
+        self.run.reach("batch damaged");
+        Some(*key)
+    }
+
+    /// The partition that a file below `<topic>-<partition>` belongs to.
+    fn key_of(&self, path: &Path) -> Option<Key> {
+        let dir = path.parent()?.file_name()?.to_str()?;
+        let (topic, partition) = dir.rsplit_once('-')?;
+        let topics = self.run.topics.borrow();
+        let found = topics.iter().rfind(|each| *each.name == *topic && !each.deleted.get())?;
+        Some(found.key(partition.parse().ok()?))
     }
 
     /// Starts the server again, after a while, if it does not run.

@@ -59,7 +59,7 @@ enum Verdict {
 
 impl Producer {
     pub fn new(run: &Rc<Run>, topic: Rc<Topic>, acks: i16) -> Self {
-        let partition = below(topic.partitions as u64) as i32;
+        let partition = below(topic.partitions.get() as u64) as i32;
         Self {
             session: Session::new(run),
             topic,

@@ -199,7 +199,7 @@ impl Session {
         while !self.run.stopping.get() {
             sleep(PAUSE / 4 * (1 + below(8) as u32)).await;
             let Some(topic) = self.run.any_topic() else { continue };
-            let partition = below(topic.partitions as u64) as i32;
+            let partition = below(topic.partitions.get() as u64) as i32;
             let lost = self.browse_once(&topic, partition).await.is_err();
             if lost {
                 self.forget_leaders();

@@ -23,7 +23,7 @@ pub const PAUSE: Duration = Duration::from_millis(40);
 pub struct Topic {
     pub name: Str,
     pub id: Uuid,
-    pub partitions: i32,
+    pub partitions: Cell<i32>,
     /// Its name was or will be used by another topic: it is spoken of by id only.
     pub shares_name: bool,
     pub deleted: Cell<bool>,
@@ -231,7 +231,7 @@ impl Session {
         let topic = Rc::new(Topic {
             name: Str::from(name.to_owned()),
             id,
-            partitions,
+            partitions: Cell::new(partitions),
             shares_name: name.starts_with(SHARED_NAME),
             deleted: Cell::new(false),
         });

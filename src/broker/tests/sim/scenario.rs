@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use protocol::messages::delete_topics::{
-    DeleteTopicState, DeleteTopicsRequest, DeleteTopicsResponse,
-};
-use protocol::{ErrorCode, Uuid};
+use protocol::Uuid;
 use runtime::time::sleep;
 
-use super::nemesis::{FAULTS, Nemesis};
+use super::administering::{come_and_go, make_topic, reshape};
+use super::nemesis::{FAULTS, Fault, Nemesis};
 use super::producing::Producer;
 use super::rules::check;
-use super::run::{PAUSE, Run, SHARED_NAME, Session, TIMEOUT, Topic, below, one_in};
+use super::run::{PAUSE, Run, Session, below, one_in};
 use super::stage::Stage;
 
 /// How long clients may take to finish once everything has healed.
@@ -21,6 +19,17 @@ const HEALING_MAX: Duration = Duration::from_secs(120);
 
 /// Findings of one run that are worth printing.
 const FINDINGS_MAX: usize = 30;
+
+/// How long a partition that was damaged is tried to be read.
+const DAMAGED_READING_MAX: Duration = Duration::from_secs(5);
+
+const SETTINGS: [(&str, &str); 4] = [
+    ("log.segment.delete.delay.ms", "500"),
+    ("log.retention.check.interval.ms", "1000"),
+    ("auto.create.topics.enable", "false"),
+    // The server's clock jumps, the clients' does not.
+    ("log.message.timestamp.after.max.ms", "9223372036854775807"),
+];
 
 pub struct Report {
     pub findings: Vec<String>,
@@ -38,6 +47,10 @@ struct Plan {
     /// Producers rest so long between two rounds, at most.
     pause_ms: u64,
     faults: u64,
+    /// Whether some topics are flushed only now and then.
+    relaxed: bool,
+    /// Whether topics get more partitions and other configurations meanwhile.
+    reshapes: bool,
 }
 
 impl Plan {
@@ -56,6 +69,8 @@ impl Plan {
             batches: [40, 200, 1000][draw(3) as usize],
             pause_ms: [0, 20, 100, 400][draw(4) as usize],
             faults: 1 + draw(10),
+            relaxed: true,
+            reshapes: draw(2) == 0,
         }
     }
 }
@@ -63,14 +78,7 @@ impl Plan {
 /// Runs a seed to its end, with a guarantee broken on purpose if one is named.
 pub fn play(seed: u64, sabotage: Option<&'static str>) -> Report {
     let plan = Plan::draw(seed);
-    let set = [
-        ("log.segment.delete.delay.ms", "500"),
-        ("log.retention.check.interval.ms", "1000"),
-        ("auto.create.topics.enable", "false"),
-        // The server's clock jumps, the clients' does not.
-        ("log.message.timestamp.after.max.ms", "9223372036854775807"),
-    ];
-    let stage = Stage::new(seed, plan.slots, &set, sabotage);
+    let stage = Stage::new(seed, plan.slots, &SETTINGS, sabotage);
     let addresses = (0..plan.slots).map(|slot| stage.address(slot)).collect();
     let run = Run::new(addresses);
     stage.start_server();
@@ -96,9 +104,42 @@ fn client<Fut: Future<Output = ()> + 'static>(stage: &Stage, run: &Rc<Run>, task
     });
 }
 
+/// Runs a seed in which one bit of one acknowledged batch flips on the disk. Nothing wrong may be
+/// served of it, and everything else must still be there.
+pub fn play_damaged(seed: u64) -> Report {
+    let plan = Plan { faults: 0, relaxed: false, batches: 60, ..Plan::draw(seed) };
+    let stage = Stage::new(seed, plan.slots, &SETTINGS, None);
+    let addresses = (0..plan.slots).map(|slot| stage.address(slot)).collect();
+    let run = Run::new(addresses);
+    stage.start_server();
+    start_clients(&stage, &run, &plan);
+    let nemesis = Nemesis { stage: &stage, run: &run };
+    for _ in 0..stage.simulation.below(3) {
+        nemesis.strike(Fault::Kill);
+    }
+    stage.simulation.run_for(Duration::from_millis(stage.simulation.below(3000)));
+    run.stopping.set(true);
+    if !stage.simulation.run_until(|_| run.active.get() == 0, HEALING_MAX) {
+        run.find(format!("{} clients never finished", run.active.get()));
+    }
+    let damaged = nemesis.damage_a_batch();
+    stage.start_server();
+    read_everything(&stage, &run);
+    stage.simulation.run_until(|_| run.active.get() == 0, DAMAGED_READING_MAX);
+    nemesis.check_alive();
+    let unread = run.unread.borrow().clone();
+    for (key, why) in &unread {
+        match damaged == Some(*key) {
+            true => run.reach("damaged partition refused"),
+            false => run.find(format!("{key:?} was not damaged and cannot be read: {why}")),
+        }
+    }
+    report(stage, &run)
+}
+
 fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
     for number in 0..plan.topics {
-        client(stage, run, make_topic(run.clone(), number));
+        client(stage, run, make_topic(run.clone(), number, plan.relaxed));
     }
     for _ in 0..plan.producers {
         client(stage, run, produce(run.clone(), plan.batches, plan.pause_ms));
@@ -107,29 +148,8 @@ fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
         client(stage, run, Session::new(run).browse());
     }
     client(stage, run, come_and_go(run.clone()));
-}
-
-async fn make_topic(run: Rc<Run>, number: u64) {
-    let relaxed = one_in(4);
-    let mut configs = Vec::new();
-    if relaxed {
-        configs.push(("flush.messages", (1000 + below(1000)).to_string()));
-    }
-    if one_in(2) {
-        configs.push(("segment.index.bytes", (16 + 8 * below(30)).to_string()));
-        configs.push(("index.interval.bytes", below(1000).to_string()));
-    }
-    if one_in(4) {
-        configs.push(("message.timestamp.type", "LogAppendTime".to_owned()));
-    }
-    if one_in(4) {
-        configs.push(("segment.ms", (200 + below(2000)).to_string()));
-    }
-    let partitions = 1 + below(3) as i32;
-    let mut session = Session::new(&run);
-    let made = session.create_topic(&format!("topic-{number}"), partitions, &configs).await;
-    if let Some(topic) = made.filter(|_| relaxed) {
-        run.history.borrow_mut().relaxed.insert(topic.id);
+    if plan.reshapes {
+        client(stage, run, reshape(run.clone()));
     }
 }
 
@@ -152,52 +172,6 @@ async fn produce(run: Rc<Run>, batches: u64, pause_ms: u64) {
     }
 }
 
-/// Topics that are made, written to, deleted, and made again under the same name.
-async fn come_and_go(run: Rc<Run>) {
-    let mut session = Session::new(&run);
-    while !run.stopping.get() {
-        sleep(PAUSE * (1 + below(20) as u32)).await;
-        let made = session.create_topic(SHARED_NAME, 1 + below(2) as i32, &[]).await;
-        let Some(topic) = made else { continue };
-        let producer = Producer::new(&run, topic.clone(), -1);
-        if one_in(2) {
-            producer.produce_plainly(2 + below(6)).await;
-        } else {
-            producer.produce_idempotently(2 + below(6)).await;
-        }
-        if !run.stopping.get() && one_in(2) {
-            delete_topic(&mut session, &topic).await;
-        }
-    }
-}
-
-async fn delete_topic(session: &mut Session, topic: &Rc<Topic>) {
-    let run = session.run.clone();
-    topic.deleted.set(true);
-    run.history.borrow_mut().deleted.insert(topic.id);
-    let request = DeleteTopicsRequest {
-        topics: vec![DeleteTopicState { name: None, topic_id: topic.id }],
-        timeout_ms: 3000,
-        ..DeleteTopicsRequest::default()
-    };
-    loop {
-        if let Ok(node) = session.any_node().await
-            && let Ok(answer) = node.call::<_, DeleteTopicsResponse>(&request, 6, TIMEOUT).await
-        {
-            match answer.responses[0].error_code {
-                ErrorCode::NONE | ErrorCode::UNKNOWN_TOPIC_ID => break,
-                error if error.retriable() => {}
-                error => return run.find(format!("deleting {:?}: {}", topic.name, error.name())),
-            }
-        }
-        if run.stopping.get() {
-            return;
-        }
-        sleep(PAUSE).await;
-    }
-    run.reach("topic deleted");
-}
-
 /// Everything has healed: the clients bring to an end what they began, and all is read once more.
 fn finish(stage: &Stage, run: &Rc<Run>) {
     run.stopping.set(true);
@@ -205,22 +179,28 @@ fn finish(stage: &Stage, run: &Rc<Run>) {
     if !idle {
         return run.find(format!("{} clients never finished", run.active.get()));
     }
-    let topics: Vec<_> = run.topics.borrow().iter().filter(|t| !t.deleted.get()).cloned().collect();
-    for topic in topics {
-        let reading = run.clone();
-        client(stage, run, async move {
-            let mut session = Session::new(&reading);
-            for partition in 0..topic.partitions {
-                session.read_to_the_end(&topic, partition).await;
-            }
-        });
-    }
+    read_everything(stage, run);
     let read = stage.simulation.run_until(|_| run.active.get() == 0, HEALING_MAX);
     if !read {
         run.find(format!("not everything could be read: {:?}", run.unread.borrow()));
     }
     if stage.simulation.exited(&stage.server).is_some() {
         run.find(format!("it ended: {:?}", stage.simulation.exited(&stage.server)));
+    }
+}
+
+/// Starts to read every partition from its beginning to its end.
+fn read_everything(stage: &Stage, run: &Rc<Run>) {
+    let topics: Vec<_> =
+        run.topics.borrow().iter().filter(|topic| !topic.deleted.get()).cloned().collect();
+    for topic in topics {
+        let reading = run.clone();
+        client(stage, run, async move {
+            let mut session = Session::new(&reading);
+            for partition in 0..topic.partitions.get() {
+                session.read_to_the_end(&topic, partition).await;
+            }
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use runtime::sim::SKIP_DIRECTORY_SYNC;
 
-use super::scenario::{Report, play};
+use super::scenario::{Report, play, play_damaged};
 
 /// Seeds when nothing else was asked for.
 const SEEDS_DEFAULT: u64 = 40;
@@ -32,16 +32,18 @@ struct Totals {
     reached: BTreeMap<String, u64>,
 }
 
-fn guarded(seed: u64, sabotage: Option<&'static str>) -> Result<Report, Vec<String>> {
-    catch_unwind(AssertUnwindSafe(|| play(seed, sabotage))).map_err(|cause| {
+type Play = fn(u64) -> Report;
+
+fn guarded(play: impl Fn() -> Report) -> Result<Report, Vec<String>> {
+    catch_unwind(AssertUnwindSafe(play)).map_err(|cause| {
         let text = cause.downcast_ref::<String>().cloned();
         let text = text.or_else(|| cause.downcast_ref::<&str>().map(|text| text.to_string()));
         vec![format!("panicked: {}", text.unwrap_or_default())]
     })
 }
 
-fn examine(seed: u64, totals: &Mutex<Totals>) {
-    let findings = match guarded(seed, None) {
+fn examine(play: Play, seed: u64, totals: &Mutex<Totals>) {
+    let findings = match guarded(|| play(seed)) {
         Err(findings) => findings,
         Ok(report) => {
             let mut totals = totals.lock().unwrap();
@@ -51,7 +53,7 @@ fn examine(seed: u64, totals: &Mutex<Totals>) {
             drop(totals);
             let mut findings = report.findings;
             if findings.is_empty() && seed.is_multiple_of(TWICE_EVERY) {
-                match guarded(seed, None) {
+                match guarded(|| play(seed)) {
                     Ok(again) if again.trace_hash == report.trace_hash => {}
                     Ok(_) => findings.push("a second run went another way".to_owned()),
                     Err(panicked) => findings = panicked,
@@ -69,7 +71,7 @@ fn examine(seed: u64, totals: &Mutex<Totals>) {
     }
 }
 
-fn run_seeds(first: u64, count: u64) -> Totals {
+fn run_seeds(play: Play, first: u64, count: u64) -> Totals {
     let totals = Mutex::new(Totals::default());
     let next = AtomicU64::new(first);
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
@@ -85,7 +87,7 @@ fn run_seeds(first: u64, count: u64) -> Totals {
                     }
                     let (done, is_done) = mpsc::channel::<()>();
                     scope.spawn(move || watch(seed, &is_done));
-                    examine(seed, totals);
+                    examine(play, seed, totals);
                     drop(done);
                 }
             });
@@ -102,21 +104,27 @@ fn watch(seed: u64, done: &mpsc::Receiver<()>) {
     }
 }
 
+fn report_totals(count: u64, totals: &Totals) {
+    eprintln!("{count} seeds");
+    for (what, seeds) in &totals.reached {
+        eprintln!("    {what}: in {seeds} seeds");
+    }
+}
+
 #[test]
 fn acknowledged_records_survive_whatever_happens() {
     let (first, count) = match number_from("CORETIDE_SIM_SEED") {
         Some(seed) => (seed, 1),
-        None => (0, number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT)),
+        None => (
+            number_from("CORETIDE_SIM_FIRST_SEED").unwrap_or(0),
+            number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT),
+        ),
     };
     if std::env::var_os("CORETIDE_SIM_LOG").is_some() {
         broker::logs::init();
     }
-    let start = std::time::Instant::now();
-    let totals = run_seeds(first, count);
-    eprintln!("{count} seeds in {:.1} s", start.elapsed().as_secs_f64());
-    for (what, seeds) in &totals.reached {
-        eprintln!("    {what}: in {seeds} seeds");
-    }
+    let totals = run_seeds(|seed| play(seed, None), first, count);
+    report_totals(count, &totals);
     check_reached(count, &totals.reached);
     let seeds: Vec<u64> = totals.failures.iter().map(|(seed, _)| *seed).collect();
     assert!(seeds.is_empty(), "seeds {seeds:?} failed; CORETIDE_SIM_SEED=<seed> replays one");
@@ -175,18 +183,30 @@ fn check_reached(seeds: u64, reached: &BTreeMap<String, u64>) {
     assert!(missed.is_empty(), "hardly any of {seeds} seeds reached {missed:?}");
 }
 
+/// Of how many seeds with damage one is run.
+const DAMAGED_ONE_IN: u64 = 4;
+
+#[test]
+fn a_flipped_bit_is_never_served_and_takes_nothing_else_along() {
+    let count = number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT) / DAMAGED_ONE_IN;
+    let totals = run_seeds(play_damaged, 0, count);
+    report_totals(count, &totals);
+    let seeds: Vec<u64> = totals.failures.iter().map(|(seed, _)| *seed).collect();
+    assert!(seeds.is_empty(), "seeds {seeds:?} failed");
+}
+
 /// Seeds among which one has to notice a broken guarantee.
 const SEEDS_TO_NOTICE: u64 = 1000;
 
 fn is_noticed(sabotage: &'static str) {
     for seed in 0..SEEDS_TO_NOTICE {
-        let findings = match guarded(seed, Some(sabotage)) {
+        let findings = match guarded(|| play(seed, Some(sabotage))) {
             Ok(report) => report.findings,
             Err(panicked) => panicked,
         };
         let Some(finding) = findings.first() else { continue };
         eprintln!("{sabotage}: noticed by seed {seed}: {finding}");
-        let sound = guarded(seed, None).is_ok_and(|report| report.findings.is_empty());
+        let sound = guarded(|| play(seed, None)).is_ok_and(|report| report.findings.is_empty());
         assert!(sound, "seed {seed} fails without sabotage, too");
         return;
     }
