@@ -16,7 +16,6 @@ pub mod batches;
 pub mod cluster;
 pub mod consume;
 pub mod curves;
-
 pub mod hgrm;
 pub mod machine;
 pub mod node;
@@ -32,6 +31,7 @@ pub mod run;
 pub mod sampler;
 pub mod stage;
 pub mod tally;
+pub mod tune;
 pub mod usage;
 
 use std::process::ExitCode;

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::options::LimitsArgs;
 
+pub use disk::{DiskSpeed, disk_speed};
 pub use prototype::Prototype;
 
 /// A finding: what, how much, in which unit.

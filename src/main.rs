@@ -6,9 +6,12 @@ use broker::cli::Cli;
 use clap::{CommandFactory, FromArgMatches};
 
 fn main() -> ExitCode {
-    let matches = Cli::command().subcommand(perf::command()).get_matches();
-    if let Some(("bench", bench)) = matches.subcommand() {
-        return perf::main(bench);
+    let program = Cli::command().subcommand(perf::command()).subcommand(perf::tune::command());
+    let matches = program.get_matches();
+    match matches.subcommand() {
+        Some(("bench", bench)) => return perf::main(bench),
+        Some(("tune", tune)) => return perf::tune::main(tune),
+        _ => {}
     }
     match Cli::from_arg_matches(&matches) {
         Ok(cli) => broker::cli::run(cli),

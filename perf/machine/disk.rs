@@ -35,6 +35,53 @@ pub(super) fn measure(place: &Place, folder: &Path) -> anyhow::Result<Vec<Findin
     })
 }
 
+/// The few numbers about a disk that flags depend on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DiskSpeed {
+    /// Median time of one durable write of 4 KiB with nothing beside it.
+    pub commit_millis: f64,
+    /// Such writes a second, one after the other and over 16 files at once.
+    pub commits_alone: f64,
+    pub commits_at_once: f64,
+    pub write_megabytes: f64,
+    pub read_megabytes: f64,
+}
+
+/// Measures below `folder` for about `duration`, on `cpu`; leaves nothing behind.
+pub fn disk_speed(cpu: usize, folder: &Path, duration: Duration) -> anyhow::Result<DiskSpeed> {
+    let scratch = folder.join("tune-scratch");
+    std::fs::create_dir_all(&scratch)?;
+    let (step, place) = (duration / TUNE_CASES.len() as u32, scratch.clone());
+    let measured = run_once(runtime::Config::new(vec![cpu]), move || {
+        let place = place.clone();
+        async move {
+            let mut done = Vec::new();
+            for case in TUNE_CASES {
+                done.push(run(&place, case, step).await?);
+            }
+            Ok(done)
+        }
+    });
+    std::fs::remove_dir_all(&scratch)?;
+    let measured = measured?;
+    let rate = |at: usize| measured[at].len() as f64 / step.as_secs_f64();
+    let speed = |at: usize| rate(at) * TUNE_CASES[at].bytes as f64 / 1e6;
+    Ok(DiskSpeed {
+        commit_millis: measured[0].value_at_quantile(0.5) as f64 / 1e6,
+        commits_alone: rate(0),
+        commits_at_once: rate(1),
+        write_megabytes: speed(2),
+        read_megabytes: speed(3),
+    })
+}
+
+const TUNE_CASES: &[Case] = &[
+    Case::new(What::Write, 4 << 10, 1, 1),
+    Case::new(What::Write, 4 << 10, 16, 1),
+    Case::new(What::Write, 1 << 20, 4, 1),
+    Case::new(What::Read, 1 << 20, 1, 4),
+];
+
 /// What is done at a time, and how much of it at once.
 struct Case {
     what: What,

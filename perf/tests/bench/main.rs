@@ -5,3 +5,4 @@
 mod parts;
 mod runs;
 mod stub;
+mod tune;
