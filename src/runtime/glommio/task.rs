@@ -41,7 +41,8 @@ impl Future for Yield {
 }
 
 /// Runs `function` on a thread beside the executor. It runs to its end even when nobody waits for
-/// it any more, and an executor ends only after it has. What is asked for later than that never runs.
+/// it any more, and an executor ends only after it has. What is asked for later than that never
+/// runs.
 pub async fn blocking<R, F>(function: F) -> R
 where
     R: Send + 'static,
