@@ -11,7 +11,6 @@ mod directory;
 mod errors;
 mod log;
 mod memory;
-mod open_files;
 mod options;
 mod recovery;
 mod segment;
@@ -24,6 +23,7 @@ pub mod envelope;
 pub mod epochs;
 pub mod index;
 pub mod offline;
+pub mod open_files;
 pub mod producer;
 
 pub use errors::{

@@ -1,10 +1,12 @@
 //! The files a slot keeps open, least recently used first to close.
 //!
 //! Law: a file that is in use is never closed under its user; the number of open files goes over
-//! the bound only by those in use. Closing an idle file costs its next user one open.
+//! the bound only by those in use, and back as soon as they are not. Closing an idle file costs
+//! its next user one open.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -24,7 +26,15 @@ pub enum FileRole {
 pub struct OpenFiles {
     max: usize,
     clock: Cell<u64>,
-    state: RefCell<State>,
+    state: Rc<RefCell<State>>,
+}
+
+/// An open file for as long as someone uses it.
+pub struct UsedFile {
+    /// Only gone while this is dropped.
+    file: Option<Rc<File>>,
+    max: usize,
+    state: Rc<RefCell<State>>,
 }
 
 #[derive(Default)]
@@ -42,15 +52,15 @@ struct Slot {
 impl OpenFiles {
     pub fn new(max: usize) -> OpenFiles {
         assert!(max >= crate::options::OPEN_FILES_MIN, "{max} open files are too few");
-        OpenFiles { max, clock: Cell::new(0), state: RefCell::default() }
+        OpenFiles { max, clock: Cell::new(0), state: Rc::default() }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.state.borrow().files.len()
     }
 
     /// The open file, or opens `path`. A file open for synchronous writing serves readers too.
-    pub async fn get(&self, key: FileKey, path: &Path, mode: Mode) -> Result<Rc<File>, FsError> {
+    pub async fn get(&self, key: FileKey, path: &Path, mode: Mode) -> Result<UsedFile, FsError> {
         if let Some(file) = self.find(key, mode) {
             return Ok(file);
         }
@@ -60,7 +70,7 @@ impl OpenFiles {
             return Ok(file);
         }
         self.insert(key, Rc::clone(&file), mode);
-        Ok(file)
+        Ok(self.used(file))
     }
 
     /// Takes in a file that its caller has just created.
@@ -70,8 +80,7 @@ impl OpenFiles {
         state.remove(key);
         state.by_use.insert(used_at, key);
         state.files.insert(key, Slot { file, mode, used_at });
-        let surplus = state.files.len().saturating_sub(self.max);
-        state.close_idle(surplus);
+        state.close_surplus(self.max);
     }
 
     /// Closes the file as soon as nobody uses it.
@@ -90,7 +99,7 @@ impl OpenFiles {
         }
     }
 
-    fn find(&self, key: FileKey, mode: Mode) -> Option<Rc<File>> {
+    fn find(&self, key: FileKey, mode: Mode) -> Option<UsedFile> {
         let used_at = self.tick();
         let state = &mut *self.state.borrow_mut();
         let slot = state.files.get_mut(&key)?;
@@ -101,12 +110,34 @@ impl OpenFiles {
         state.by_use.remove(&slot.used_at);
         slot.used_at = used_at;
         state.by_use.insert(used_at, key);
-        Some(Rc::clone(&slot.file))
+        Some(self.used(Rc::clone(&slot.file)))
+    }
+
+    fn used(&self, file: Rc<File>) -> UsedFile {
+        UsedFile { file: Some(file), max: self.max, state: Rc::clone(&self.state) }
     }
 
     fn tick(&self) -> u64 {
         self.clock.set(self.clock.get() + 1);
         self.clock.get()
+    }
+}
+
+impl Deref for UsedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match &self.file {
+            Some(file) => file,
+            None => unreachable!("used after it was dropped"),
+        }
+    }
+}
+
+impl Drop for UsedFile {
+    fn drop(&mut self) {
+        self.file = None;
+        self.state.borrow_mut().close_surplus(self.max);
     }
 }
 
@@ -118,8 +149,9 @@ impl State {
         }
     }
 
-    /// Closes up to `surplus` files that nobody uses, the longest idle first.
-    fn close_idle(&mut self, surplus: usize) {
+    /// Closes files that nobody uses, the longest idle first, as long as there are more than `max`.
+    fn close_surplus(&mut self, max: usize) {
+        let surplus = self.files.len().saturating_sub(max);
         if surplus == 0 {
             return;
         }

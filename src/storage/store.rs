@@ -268,7 +268,7 @@ impl Storage {
 
     /// Segment and checkpoint files that are open.
     pub fn files_open(&self) -> usize {
-        self.parts.open_files.len()
+        self.parts.open_files.count()
     }
 
     pub fn data_dir(&self) -> &Path {

@@ -1,12 +1,14 @@
-//! The end of a log's service: closed in order, or deleted.
+//! The end of a log's service: closed in order, given up as it stands, or deleted.
 //!
-//! Law: a closed log is wholly durable and its checkpoint says so, so that the next start reads
+//! Law: when the end of its service has been told, nothing of a log goes on in the background: its
+//! name is free for another instance, which finds the files at rest. A closed log is wholly durable and its checkpoint says so, so that the next start reads
 //! nothing else. A deleted one leaves its name with one durable rename; its bytes go later.
 
 use std::rc::Rc;
 
 use runtime::file::FsError;
 
+use super::turn::TurnGuard;
 use super::{Log, LogInner};
 use crate::directory::Identity;
 use crate::errors::Unavailable;
@@ -29,6 +31,20 @@ impl Log {
         if !untouched {
             log.advance_recovery_point(true).await;
         }
+        let _at_rest = log.wait_until_at_rest().await;
+        log.end_service(Unavailable::Closed);
+    }
+
+    /// Takes the log out of service as it stands, as a killed process leaves it: what is being
+    /// written is waited for, nothing more is. Later calls find it closed.
+    pub async fn give_up(&self) {
+        let log = &self.inner;
+        let _turn = log.turn.take().await;
+        if log.check_service().is_err() {
+            return;
+        }
+        log.wait_until_written().await;
+        let _at_rest = log.wait_until_at_rest().await;
         log.end_service(Unavailable::Closed);
     }
 
@@ -41,9 +57,7 @@ impl Log {
             return Ok(());
         }
         log.wait_until_written().await;
-        let _allocating = log.allocation_turn.take().await;
-        let _sealing = log.seal_turn.take().await;
-        let _saving = log.save_turn.take().await;
+        let _at_rest = log.wait_until_at_rest().await;
         log.end_service(Unavailable::Deleted);
         let identity = Identity { topic_id: log.topic_id, partition: log.partition };
         let from = log.dir.borrow().clone();
@@ -54,6 +68,18 @@ impl Log {
 }
 
 impl LogInner {
+    /// Everything that writes beside who has the turn: none of it goes on as long as this is held,
+    /// and none begins once the service has ended. In the order in which they are taken elsewhere.
+    async fn wait_until_at_rest(&self) -> [TurnGuard<'_>; 5] {
+        [
+            self.allocation_turn.take().await,
+            self.seal_turn.take().await,
+            self.save_turn.take().await,
+            self.register_turn.take().await,
+            self.checkpoint_turn.take().await,
+        ]
+    }
+
     /// No call succeeds any more; who waits is told, and what was kept for readers goes.
     fn end_service(self: &Rc<Self>, why: Unavailable) {
         {

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::file::{File, FsError};
+use runtime::file::{FsError, Mode};
 use runtime::task::yield_now;
 use runtime::time::{now, sleep};
 
@@ -15,6 +15,7 @@ use super::tail::{CHUNK_BYTES_MAX, Chunk};
 use super::{LogInner, State};
 use crate::background;
 use crate::directory::SegmentFile;
+use crate::open_files::UsedFile;
 
 impl LogInner {
     /// Starts the commit loop unless it runs.
@@ -145,6 +146,10 @@ impl LogInner {
             Ok(file) => file.sync().await,
             Err(error) => Err(error),
         };
+        if self.check_service().is_err() {
+            // Closed, and so durable, or deleted, and perhaps gone.
+            return;
+        }
         if let Err(error) = synced {
             self.abort(&self.segment_path(segment, SegmentFile::Log), &error);
         }
@@ -156,11 +161,8 @@ impl LogInner {
     }
 
     /// The file through which unsynced writes went: whatever mode it is open in.
-    async fn file_for_writing_as_is(&self, segment: i64) -> Result<Rc<File>, FsError> {
-        let key = (self.number, crate::open_files::FileRole::Segment(segment));
-        let path = self.segment_path(segment, SegmentFile::Log);
-        let mode = runtime::file::Mode::Buffered;
-        self.storage.open_files().get(key, &path, mode).await
+    async fn file_for_writing_as_is(&self, segment: i64) -> Result<UsedFile, FsError> {
+        self.segment_file(segment, Mode::Buffered).await
     }
 
     /// `flush.ms`: a sync that long after the first record that is not synced.

@@ -93,6 +93,7 @@ impl LogInner {
     ) -> Result<Rc<SegmentIndex>, ReadError> {
         // Whoever comes second finds what the first has made.
         let _registering = self.register_turn.take().await;
+        self.check_service()?;
         let size = {
             let state = self.state.borrow();
             let found = state.sealed.iter().find(|s| s.base_offset == base);

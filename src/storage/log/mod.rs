@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use protocol::Uuid;
-use runtime::file::{File, FsError, Mode};
+use runtime::file::{FsError, Mode};
 use runtime::local::Event;
 use runtime::time::Instant;
 
@@ -47,7 +47,7 @@ use crate::directory::SegmentFile;
 use crate::epochs::{EpochEnd, LeaderEpochs};
 use crate::errors::Unavailable;
 use crate::index::IndexPolicy;
-use crate::open_files::FileRole;
+use crate::open_files::{FileRole, UsedFile};
 use crate::options::LogOptions;
 use crate::producer::{ProducerDescription, Producers};
 use crate::segment::{ActiveSegment, SealedSegment, TrailerSalt};
@@ -264,22 +264,29 @@ impl LogInner {
         }
     }
 
-    pub async fn file_for_writing(&self, segment: i64) -> Result<Rc<File>, FsError> {
-        let path = self.segment_path(segment, SegmentFile::Log);
-        let key = (self.number, FileRole::Segment(segment));
-        self.storage.open_files().get(key, &path, self.write_mode()).await
+    pub async fn file_for_writing(&self, segment: i64) -> Result<UsedFile, FsError> {
+        self.segment_file(segment, self.write_mode()).await
     }
 
-    pub async fn file_for_reading(&self, segment: i64) -> Result<Rc<File>, FsError> {
-        let path = self.segment_path(segment, SegmentFile::Log);
-        let key = (self.number, FileRole::Segment(segment));
+    pub async fn file_for_reading(&self, segment: i64) -> Result<UsedFile, FsError> {
         let active = self.state.borrow().active.base_offset == segment;
         let mode = match (active, self.storage.direct_io()) {
             (true, _) => self.write_mode(),
             (false, true) => Mode::Direct,
             (false, false) => Mode::Buffered,
         };
-        self.storage.open_files().get(key, &path, mode).await
+        self.segment_file(segment, mode).await
+    }
+
+    pub async fn segment_file(&self, segment: i64, mode: Mode) -> Result<UsedFile, FsError> {
+        let path = self.segment_path(segment, SegmentFile::Log);
+        let key = (self.number, FileRole::Segment(segment));
+        let file = self.storage.open_files().get(key, &path, mode).await;
+        if self.check_service().is_err() {
+            // Whoever came too late to be told so must not leave a file open behind the log's end.
+            self.storage.open_files().forget(key);
+        }
+        file
     }
 
     /// Nobody can say any more what the disk holds: the process ends.

@@ -33,7 +33,9 @@ impl LogInner {
     pub async fn finish_sealed(self: &Rc<Self>) {
         let _sealing = self.seal_turn.take().await;
         let mut finished_any = false;
-        while let Some(segment) = self.next_unfinished() {
+        while self.check_service().is_ok()
+            && let Some(segment) = self.next_unfinished()
+        {
             let log = super::Log { inner: Rc::clone(self) };
             if log.committed(segment.next_base).await.is_err() {
                 return;

@@ -1,16 +1,15 @@
 //! Reading a segment file front to back.
 
-use std::rc::Rc;
-
 use protocol::batch::header::HEADER_BYTES;
 use protocol::batch::{BatchError, BatchHeader};
-use runtime::file::{File, FsError};
+use runtime::file::FsError;
 
+use crate::open_files::UsedFile;
 use crate::segment::{Chain, ChainBreak};
 
 /// A window that moves over a segment's file.
 pub struct Scanner {
-    file: Rc<File>,
+    file: UsedFile,
     /// Bytes of the file that may be looked at.
     length: u64,
     buffer: Vec<u8>,
@@ -25,7 +24,7 @@ pub enum Step {
 }
 
 impl Scanner {
-    pub fn new(file: Rc<File>, length: u64) -> Scanner {
+    pub fn new(file: UsedFile, length: u64) -> Scanner {
         Scanner { file, length, buffer: Vec::new(), buffer_at: 0, bytes_read: 0 }
     }
 

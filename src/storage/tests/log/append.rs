@@ -107,7 +107,7 @@ fn a_batch_larger_than_one_write_is_kept_whole() {
         append(&log, &batch(4, 1, 100)).await;
         let before = read_all(&log, 0).await;
         assert_whole(&before, 0, 5);
-        drop(log);
+        log.give_up().await;
         let (log, _) = open(&storage, LogOptions::default()).await;
         assert_eq!(read_all(&log, 0).await, before);
     });

@@ -75,7 +75,7 @@ fn a_torn_write_is_cut_at_a_batch_whatever_sectors_are_missing() {
             assert_eq!(report.possibly_short, report.cut_bytes > 0);
             // It goes on there, and what was cut does not come back.
             append(&log, &batch(100, 1, 10)).await;
-            drop(log);
+            log.give_up().await;
             let (log, report) = try_open(&storage).await.unwrap();
             assert_eq!((log.log_end_offset(), report.cut_bytes), (end + 1, 0));
             log.delete().await.unwrap();
@@ -88,7 +88,7 @@ fn a_torn_write_is_cut_at_a_batch_whatever_sectors_are_missing() {
 async fn commits_again(storage: &Storage, dir: &Path, bytes: &[u8]) {
     let log = create(storage, LogOptions::default()).await;
     append(&log, &batch(0, 1, 10)).await;
-    drop(log);
+    log.give_up().await;
     damage(&segment(dir, 0), |file| *file = bytes.to_vec()).await;
 }
 
@@ -117,7 +117,7 @@ fn a_flipped_bit_behind_the_recovery_point_takes_the_log_offline() {
                 Err(error) => panic!("byte {at}: {error}"),
                 Ok((log, _)) => {
                     assert!(is_leader_epoch(&whole, at), "byte {at} went unnoticed");
-                    drop(log);
+                    log.give_up().await;
                 }
             }
             let unchanged = runtime::fs::read(&path).await.unwrap();
@@ -166,7 +166,7 @@ fn stale_batches_behind_the_end_are_not_resurrected() {
             log.append(&batch(number, 1, 700), 5, NOW_MS).await.unwrap();
         }
         log.committed(10).await.unwrap();
-        drop(log);
+        log.give_up().await;
         let path = segment(&dir, 0);
         let end = batches_end(&runtime::fs::read(&path).await.unwrap());
         let stale = [
@@ -239,7 +239,7 @@ fn a_lost_write_is_damage_when_later_ones_are_there() {
         append(&log, &batch(1, 1, 9000)).await;
         let second = runtime::fs::read(&path).await.unwrap();
         append(&log, &batch(2, 1, 9000)).await;
-        drop(log);
+        log.give_up().await;
         damage(&path, |bytes| {
             // The second write is undone, as far as the third did not write the same block again.
             for (at, byte) in bytes.iter_mut().enumerate().take(second.len()) {

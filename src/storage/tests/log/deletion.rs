@@ -35,6 +35,47 @@ fn a_deleted_log_is_out_of_the_way_at_once_and_gone_soon() {
 }
 
 #[test]
+fn a_log_is_not_synced_any_more_once_it_is_gone() {
+    run(|dir| async move {
+        let storage = storage(&dir);
+        let flush_ms = 100;
+        let options = LogOptions { flush_messages: i64::MAX, flush_ms, ..LogOptions::default() };
+        let log = create(&storage, options).await;
+        append(&log, &batch(0, 1, 100)).await;
+        let due = runtime::time::now() + std::time::Duration::from_millis(2 * flush_ms as u64);
+        log.delete().await.unwrap();
+        eventually("the bytes are removed", async || {
+            runtime::fs::list(dir.join("deleted")).await.unwrap().is_empty()
+        })
+        .await;
+        eventually("the sync was due", async || runtime::time::now() > due).await;
+    });
+}
+
+#[test]
+fn a_log_that_is_given_up_leaves_its_files_at_rest() {
+    run(|dir| async move {
+        let storage = storage(&dir);
+        let options = LogOptions { segment_bytes: 32 << 10, ..LogOptions::default() };
+        let mut next = 0;
+        for _life in 0..20 {
+            let (log, _) = storage
+                .open_or_create("orders", 0, TOPIC_ID, std::rc::Rc::new(options.clone()))
+                .await
+                .unwrap();
+            assert_eq!(log.log_end_offset() as u64, next);
+            // Segments are being finished and space is being allocated when it goes.
+            for _batch in 0..30 {
+                log.append(&batch(next, 1, 5000), 0, NOW_MS).await.unwrap();
+                next += 1;
+            }
+            log.give_up().await;
+            assert_eq!(storage.files_open(), 0);
+        }
+    });
+}
+
+#[test]
 fn what_a_crash_left_of_a_deletion_goes_at_the_next_start() {
     run(|dir| async move {
         let storage = storage(&dir);

@@ -47,7 +47,7 @@ fn five_batches_of_each_producer_are_known_before_and_after_every_kind_of_start(
             append(&log, &sent(2, 0, number * 2, 2)).await;
         }
         assert_remembers(&log).await;
-        drop(log);
+        log.give_up().await;
         let (log, report) = open(&storage, LogOptions::default()).await;
         assert!(!report.clean);
         assert_remembers(&log).await;

@@ -87,7 +87,7 @@ fn a_log_goes_on_after_its_tail_has_left_memory() {
             storage.relieve(usize::MAX);
         }
         assert_whole(&read_all(&log, 0).await, 0, 50);
-        drop(log);
+        log.give_up().await;
         let (log, report) = open(&storage, LogOptions::default()).await;
         assert!(!report.possibly_short);
         assert_whole(&read_all(&log, 0).await, 0, 50);
@@ -171,7 +171,7 @@ fn a_slice_outlives_the_cache_the_log_and_a_deletion() {
         let from_disk = log.read(0, 1 << 20, 1, true).await.unwrap();
         storage.relieve(usize::MAX);
         log.delete().await.unwrap();
-        drop(log);
+        log.give_up().await;
         assert_eq!(joined(&from_tail), batch(0, 1, 5000).to_bytes(0, 0));
         assert_eq!(joined(&from_disk), joined(&from_tail));
     });

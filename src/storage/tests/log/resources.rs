@@ -1,5 +1,7 @@
 //! Descriptors, memory and space.
 
+use runtime::file::{File, Mode};
+use storage::open_files::{FileRole, OpenFiles};
 use storage::{LogOptions, OPEN_FILES_MIN, Storage, StorageConfig};
 
 use crate::harness::{NOW_MS, TOPIC_ID, assert_whole, batch, options, read_all, run};
@@ -34,6 +36,24 @@ fn few_descriptors_suffice_for_many_logs() {
             log.close().await;
         }
         assert_eq!(storage.files_open(), 0);
+    });
+}
+
+#[test]
+fn what_was_opened_for_many_at_once_is_closed_when_they_are_done() {
+    run(|dir| async move {
+        let files = OpenFiles::new(OPEN_FILES_MIN);
+        let mut used = Vec::new();
+        for number in 0..3 * OPEN_FILES_MIN {
+            let path = dir.join(number.to_string());
+            File::create_new(&path, Mode::Buffered).await.unwrap().close().await.unwrap();
+            let key = (number as u64, FileRole::Checkpoint);
+            used.push(files.get(key, &path, Mode::Buffered).await.unwrap());
+        }
+        assert_eq!(files.count(), 3 * OPEN_FILES_MIN, "a file in use is not closed");
+        used.truncate(OPEN_FILES_MIN / 2);
+        assert_eq!(files.count(), OPEN_FILES_MIN);
+        assert!(used.iter().all(|file| file.path().starts_with(&dir)));
     });
 }
 

@@ -38,7 +38,7 @@ fn an_empty_log_comes_back_as_it_was() {
     run(|dir| async move {
         let storage = storage(&dir);
         let log = create(&storage, LogOptions::default()).await;
-        drop(log);
+        log.give_up().await;
         let (log, report) = open(&storage, LogOptions::default()).await;
         assert!(report.clean);
         assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, 0));
@@ -59,7 +59,7 @@ fn a_start_after_a_crash_reads_from_the_recovery_point_only() {
         // One says that the log is in use, two follow 16 MiB each.
         eventually("the recovery point has moved", async || storage.stats().checkpoints.get() >= 3)
             .await;
-        drop(log);
+        log.give_up().await;
         let (log, report) = open(&storage, LogOptions::default()).await;
         assert!(!report.clean);
         assert!(report.scanned_bytes < 24 << 20, "read {} bytes", report.scanned_bytes);
@@ -76,7 +76,7 @@ fn starting_again_and_again_without_a_close_changes_nothing() {
             append(&log, &batch(number, 1, 2000)).await;
         }
         let first = read_all(&log, 0).await;
-        drop(log);
+        log.give_up().await;
         for round in 0..5 {
             let (log, report) = open(&storage, small_segments()).await;
             assert!(!report.possibly_short && report.cut_bytes == 0, "{round}: {report:?}");

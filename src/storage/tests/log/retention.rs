@@ -144,7 +144,7 @@ fn records_are_deleted_up_to_any_offset_and_stay_deleted() {
         assert!(log.segments() < 5);
         // It never falls.
         assert_eq!(log.delete_records(10).await.unwrap(), 31);
-        drop(log);
+        log.give_up().await;
         let (log, _) = open(&storage, options()).await;
         assert_eq!(log.log_start_offset(), 31);
         assert_eq!(log.delete_records(end).await.unwrap(), end);

@@ -161,7 +161,7 @@ fn rolling_under_load_loses_nothing() {
         assert_whole(&read_all(&log, 0).await, 0, 500);
         storage.relieve(usize::MAX);
         assert_whole(&read_all(&log, 0).await, 0, 500);
-        drop(log);
+        log.give_up().await;
         let (log, report) = open(&storage, small_segments()).await;
         assert!(!report.possibly_short);
         assert_whole(&read_all(&log, 0).await, 0, 500);

@@ -36,7 +36,7 @@ fn a_log_is_cut_before_the_batch_that_holds_the_offset() {
             log.committed(expected + 2).await.unwrap();
             let now = read_all(&log, 0).await;
             assert_whole(&now, 0, expected + 2);
-            drop(log);
+            log.give_up().await;
             let (log, report) = open(&storage, options()).await;
             assert_eq!((report.cut_bytes, report.possibly_short), (0, false));
             assert!(read_all(&log, 0).await == now);
@@ -95,7 +95,7 @@ fn cutting_and_growing_in_turns_keeps_the_log_whole() {
             end = log.truncate_to((end - back).max(0)).await.unwrap();
             assert_whole(&read_all(&log, 0).await, 0, end);
         }
-        drop(log);
+        log.give_up().await;
         let (log, _) = open(&storage, options()).await;
         assert_whole(&read_all(&log, 0).await, 0, end);
     });
