@@ -55,7 +55,10 @@ fn listen(host: &Host) -> String {
 }
 
 fn advertised(host: &Host) -> String {
-    format!("{}:{}", host.advertised_host, host.advertised_port)
+    match host.advertised_host.contains(':') {
+        true => format!("[{}]:{}", host.advertised_host, host.advertised_port),
+        false => format!("{}:{}", host.advertised_host, host.advertised_port),
+    }
 }
 
 fn cores(slots: usize, cpus: &[usize]) -> String {
