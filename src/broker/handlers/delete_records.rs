@@ -3,6 +3,8 @@
 //!
 //! Versions: 0–2, flexible from 2 (KIP-107).
 
+use std::collections::BTreeMap;
+
 use metadata::topic_name::is_internal;
 use protocol::messages::delete_records::{
     DeleteRecordsPartition, DeleteRecordsPartitionResult, DeleteRecordsRequest,
@@ -19,11 +21,11 @@ pub async fn handle(cx: Context, request: DeleteRecordsRequest) -> Outcome {
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
+        let named = topic.partitions.iter().map(|asked| asked.partition_index);
+        // Named twice, the last mention counts.
+        let last: BTreeMap<i32, usize> = named.zip(0..).collect();
         for (place, asked) in topic.partitions.iter().enumerate() {
-            let again =
-                |later: &DeleteRecordsPartition| later.partition_index == asked.partition_index;
-            // Named twice, the last mention counts.
-            if topic.partitions[place + 1..].iter().any(again) {
+            if last[&asked.partition_index] != place {
                 continue;
             }
             let (low_watermark, error_code) = match delete(&cx, &topic.name, asked).await {

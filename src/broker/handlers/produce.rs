@@ -6,6 +6,7 @@
 //! Versions: 3–13 are served; 0–2 are advertised and refused (KAFKA-18659). 8 lists the offending
 //! records (KIP-467), 10 says who leads (KIP-951), 13 names topics by id (KIP-516).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -105,10 +106,11 @@ async fn begin_topic(
 ) -> BegunTopic {
     let TopicProduceData { name, topic_id, partition_data } = topic;
     let mut partitions: Vec<(i32, Begun)> = Vec::with_capacity(partition_data.len());
+    let last = LastMentions::of(&partition_data);
     for (place, data) in partition_data.iter().enumerate() {
         let index = data.index;
         // A partition named twice in one request is one append: the last batch counts.
-        if partition_data[place + 1..].iter().any(|later| later.index == index) {
+        if !last.is_at(place, index) {
             continue;
         }
         let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
@@ -122,6 +124,30 @@ async fn begin_topic(
     }
     // The frame goes now, not when its records are committed.
     BegunTopic { name: name.detach(), id: topic_id, partitions }
+}
+
+/// Where each partition is named last. Few are compared with one another: that is the common case,
+/// and needs no memory.
+struct LastMentions<'a> {
+    data: &'a [PartitionProduceData],
+    places: BTreeMap<i32, usize>,
+}
+
+impl<'a> LastMentions<'a> {
+    fn of(data: &'a [PartitionProduceData]) -> Self {
+        let places = match data.len() <= COMPARED_MAX {
+            true => BTreeMap::new(),
+            false => data.iter().map(|each| each.index).zip(0..).collect(),
+        };
+        LastMentions { data, places }
+    }
+
+    fn is_at(&self, place: usize, index: i32) -> bool {
+        match self.places.is_empty() {
+            true => self.data[place + 1..].iter().all(|later| later.index != index),
+            false => self.places.get(&index) == Some(&place),
+        }
+    }
 }
 
 async fn begin(
@@ -319,6 +345,8 @@ fn refused(
     out
 }
 
+/// So many partitions of a request are compared with one another.
+const COMPARED_MAX: usize = 16;
 /// The smallest length of a batch in any format.
 const OLD_BATCH_LENGTH_MIN: i32 = 14;
 const FIRST_VERSION_WITH_LEADERS: i16 = 10;

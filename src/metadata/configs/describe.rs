@@ -3,6 +3,8 @@
 //! What counts comes first among synonyms, and the source of a config is that of its first
 //! synonym. An empty list of wanted keys means all; unknown ones are left out.
 
+use std::collections::BTreeSet;
+
 use protocol::Str;
 
 use super::key::{ConfigKey, Scope};
@@ -30,9 +32,9 @@ pub struct DescribedConfig {
 }
 
 /// Which keys an answer is about.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Described<'a> {
-    wanted: Option<&'a [Str]>,
+    wanted: Option<BTreeSet<&'a str>>,
 }
 
 impl<'a> Described<'a> {
@@ -41,18 +43,19 @@ impl<'a> Described<'a> {
     }
 
     pub fn keys(wanted: Option<&'a [Str]>) -> Self {
-        Self { wanted: wanted.filter(|keys| !keys.is_empty()) }
+        let wanted = wanted.filter(|keys| !keys.is_empty());
+        Self { wanted: wanted.map(|keys| keys.iter().map(|key| &**key).collect()) }
     }
 
-    fn includes(self, name: &str) -> bool {
-        self.wanted.is_none_or(|keys| keys.iter().any(|key| &**key == name))
+    fn includes(&self, name: &str) -> bool {
+        self.wanted.as_ref().is_none_or(|keys| keys.contains(name))
     }
 }
 
 pub fn describe_topic(
     layers: &BrokerLayers<'_>,
     overrides: Option<&Overrides>,
-    which: Described<'_>,
+    which: &Described<'_>,
 ) -> Vec<DescribedConfig> {
     let effective = Effective { layers, overrides };
     Family::Topic
@@ -101,7 +104,7 @@ fn described(key: &ConfigKey, value: Option<Value>, synonyms: Vec<Synonym>) -> D
 pub fn describe_node(
     layers: &BrokerLayers<'_>,
     node: &Node,
-    which: Described<'_>,
+    which: &Described<'_>,
 ) -> Vec<DescribedConfig> {
     let mut configs: Vec<DescribedConfig> = Family::Broker
         .keys()
@@ -166,7 +169,10 @@ fn listener_of(first: &str, node: &Node) -> String {
 }
 
 /// What was set for all nodes, and nothing else.
-pub fn describe_all_nodes(layers: &BrokerLayers<'_>, which: Described<'_>) -> Vec<DescribedConfig> {
+pub fn describe_all_nodes(
+    layers: &BrokerLayers<'_>,
+    which: &Described<'_>,
+) -> Vec<DescribedConfig> {
     let Some(overrides) = layers.all_nodes() else { return Vec::new() };
     let set = overrides.iter().filter(|(name, _)| which.includes(name));
     set.map(|(name, text)| {
@@ -207,7 +213,7 @@ fn unknown_synonyms(name: &Str, layers: &BrokerLayers<'_>) -> Vec<Synonym> {
 pub fn describe_group(
     layers: &BrokerLayers<'_>,
     overrides: Option<&Overrides>,
-    which: Described<'_>,
+    which: &Described<'_>,
 ) -> Vec<DescribedConfig> {
     let effective = Effective { layers, overrides };
     let keys = Family::Group.keys().filter(|key| which.includes(key.name));
@@ -221,7 +227,7 @@ pub fn describe_group(
 
 pub fn describe_client_metrics(
     overrides: Option<&Overrides>,
-    which: Described<'_>,
+    which: &Described<'_>,
 ) -> Vec<DescribedConfig> {
     let keys = Family::ClientMetrics.keys().filter(|key| which.includes(key.name));
     keys.map(|key| {
@@ -237,7 +243,7 @@ pub fn describe_client_metrics(
 /// The names and levels of loggers, which only the process itself knows.
 pub fn describe_loggers(
     loggers: &[(&'static str, &'static str)],
-    which: Described<'_>,
+    which: &Described<'_>,
 ) -> Vec<DescribedConfig> {
     let wanted = loggers.iter().filter(|(name, _)| which.includes(name));
     wanted

@@ -4,6 +4,7 @@
 //! nothing else; lists split at commas and say each element once. Deliberately stricter: a value
 //! has a greatest length, holds no control characters, and a fraction is a number.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -104,14 +105,10 @@ fn parse_fraction(text: &str) -> Result<Value, ValueError> {
 }
 
 fn parse_list(text: &str) -> Value {
-    let mut elements: Vec<String> = Vec::new();
-    for element in text.split(',').map(str::trim) {
-        let known = elements.iter().any(|other| other == element);
-        if !element.is_empty() && !known {
-            elements.push(element.to_owned());
-        }
-    }
-    Value::List(elements)
+    let mut known = BTreeSet::new();
+    let elements = text.split(',').map(str::trim);
+    let elements = elements.filter(|element| !element.is_empty() && known.insert(*element));
+    Value::List(elements.map(str::to_owned).collect())
 }
 
 impl Rule {

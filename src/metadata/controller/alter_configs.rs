@@ -237,7 +237,8 @@ fn apply(
         };
     }
     let mut warnings = check(context, &resource, &after, changes)?;
-    warnings.retain(|warning| changes.iter().any(|change| *change.key == *warning.key));
+    let changed: BTreeSet<&str> = changes.iter().map(|change| &*change.key).collect();
+    warnings.retain(|warning| changed.contains(&*warning.key));
     if let ConfigResource::Topic(name) = &resource
         && context.image.topic(name).is_none()
     {
@@ -279,15 +280,17 @@ fn new_value(
         Some(Value::List(elements)) => elements,
         _ => Vec::new(),
     };
-    for element in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
-        let place = elements.iter().position(|it| it == element);
-        match (addition, place) {
-            (true, None) => elements.push(element.to_owned()),
-            (false, Some(place)) => {
-                elements.remove(place);
-            }
-            _ => {}
+    let mut named: BTreeSet<&str> =
+        text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
+    if addition {
+        for element in &elements {
+            named.remove(element.as_str());
         }
+        // In the order in which they are named, each once.
+        let new = text.split(',').map(str::trim).filter(|it| named.remove(it));
+        elements.extend(new.map(str::to_owned));
+    } else {
+        elements.retain(|element| !named.contains(element.as_str()));
     }
     Ok(Some(Str::from(elements.join(","))))
 }

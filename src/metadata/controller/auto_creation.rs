@@ -4,10 +4,12 @@
 //! own topics have keys of their own, and where those ask for more hosts than there are, they get
 //! what there is (a single host must be able to keep offsets).
 
+use std::collections::BTreeSet;
+
 use protocol::messages::create_topics::CreatableTopic;
 use protocol::{ErrorCode, Str, Uuid};
 
-use super::create_topics::{Decider, check_new_name};
+use super::create_topics::{Decider, PARTITIONS_PER_REQUEST_MAX, check_new_name};
 use super::{Context, Decision, Refusal};
 use crate::image::Overrides;
 use crate::topic_name::{METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC};
@@ -39,15 +41,23 @@ impl InternalTopic {
     }
 }
 
+/// Once a request has led to so many records no more topics come of it: they are committed as one
+/// entry, and whoever names so many topics asks again.
+pub const RECORDS_PER_REQUEST_MAX: usize = PARTITIONS_PER_REQUEST_MAX;
+
 /// Whether the broker's settings and the request allow creation at all is asked before.
 pub fn auto_create_topics(context: &Context<'_>, names: &[Str]) -> Decision<Vec<AutoCreated>> {
     let mut decider = Decider::new(context);
     let mut response: Vec<AutoCreated> = Vec::with_capacity(names.len());
+    let mut done = BTreeSet::new();
     for name in names {
-        if response.iter().any(|done| done.name == *name) {
+        if !done.insert(name) {
             continue;
         }
-        let outcome = create_one(context, &mut decider, name);
+        let outcome = match decider.records.len() < RECORDS_PER_REQUEST_MAX {
+            true => create_one(context, &mut decider, name),
+            false => Err(Refusal::silent(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
+        };
         response.push(AutoCreated { name: name.clone(), outcome });
     }
     Decision { records: decider.records, response, warnings: decider.warnings }

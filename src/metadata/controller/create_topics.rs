@@ -115,7 +115,7 @@ impl<'a> Decider<'a> {
     ) -> Result<Created, Refusal> {
         let partitions = self.partitions_of(topic)?;
         let layers = self.context.layers();
-        let configs = describe_topic(&layers, Some(&overrides), Described::all());
+        let configs = describe_topic(&layers, Some(&overrides), &Described::all());
         let (id, name) = (self.fresh_id(), topic.name.detach());
         self.warnings.extend(warnings.iter().map(|warning| format!("topic {name}: {warning}")));
         for (key, value) in overrides {

@@ -6,7 +6,7 @@
 
 use protocol::messages::describe_configs::{
     DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResourceResult,
-    DescribeConfigsResponse, DescribeConfigsResult, DescribeConfigsSynonym,
+    DescribeConfigsResult, DescribeConfigsSynonym,
 };
 use protocol::{ErrorCode, NodeId, Str};
 
@@ -32,21 +32,19 @@ pub fn describe_configs(
     context: &Context<'_>,
     asked: Asked<'_>,
     request: &DescribeConfigsRequest,
-) -> DescribeConfigsResponse {
-    let results = request.resources.iter().map(|resource| {
-        let (error_code, error_message, configs) = match describe(context, asked, resource) {
-            Ok(configs) => (ErrorCode::NONE, Some(Str::EMPTY), configs),
-            Err(refusal) => (refusal.code, refusal.text(), Vec::new()),
-        };
-        DescribeConfigsResult {
-            error_code,
-            error_message,
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name.clone(),
-            configs: configs.into_iter().map(|config| on_the_wire(config, request)).collect(),
-        }
-    });
-    DescribeConfigsResponse { results: results.collect(), ..DescribeConfigsResponse::default() }
+    resource: &DescribeConfigsResource,
+) -> DescribeConfigsResult {
+    let (error_code, error_message, configs) = match describe(context, asked, resource) {
+        Ok(configs) => (ErrorCode::NONE, Some(Str::EMPTY), configs),
+        Err(refusal) => (refusal.code, refusal.text(), Vec::new()),
+    };
+    DescribeConfigsResult {
+        error_code,
+        error_message,
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        configs: configs.into_iter().map(|config| on_the_wire(config, request)).collect(),
+    }
 }
 
 fn describe(
@@ -55,7 +53,7 @@ fn describe(
     resource: &DescribeConfigsResource,
 ) -> Result<Vec<DescribedConfig>, Refusal> {
     let image = context.image;
-    let which = Described::keys(resource.configuration_keys.as_deref());
+    let which = &Described::keys(resource.configuration_keys.as_deref());
     let (kind, name) = (resource.resource_type, &resource.resource_name);
     if kind == BROKER_LOGGER && name.is_empty() {
         let message = "loggers belong to a node, which has to be named";

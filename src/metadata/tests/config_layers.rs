@@ -117,7 +117,7 @@ fn small_segments_are_for_tests_and_stay_hidden() {
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
     let own = overrides(&[("internal.segment.bytes", "4096")]);
     assert_eq!(TopicSettings::resolve(&layers, Some(&own)).segment_bytes, 4096);
-    let shown = describe_topic(&layers, Some(&own), Described::all());
+    let shown = describe_topic(&layers, Some(&own), &Described::all());
     assert!(shown.iter().all(|config| config.name != "internal.segment.bytes"));
 }
 
@@ -182,7 +182,7 @@ fn an_override_hides_and_uncovers_synonyms() {
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
     let own = overrides(&[("max.message.bytes", "2000"), ("retention.ms", "1234")]);
     let keys = [text("max.message.bytes"), text("retention.ms"), text("no.such.key")];
-    let shown = describe_topic(&layers, Some(&own), Described::keys(Some(&keys)));
+    let shown = describe_topic(&layers, Some(&own), &Described::keys(Some(&keys)));
     let lines: Vec<_> = shown.iter().map(|it| (it.name.to_string(), it.source)).collect();
     assert_eq!(
         lines,
@@ -203,7 +203,7 @@ fn an_override_hides_and_uncovers_synonyms() {
         ]
     );
     assert_eq!(names(1), [("retention.ms", "1234", Source::Topic)]);
-    let shown = describe_topic(&layers, None, Described::keys(Some(&keys)));
+    let shown = describe_topic(&layers, None, &Described::keys(Some(&keys)));
     assert_eq!(shown[1].value.as_deref(), Some("604800000"));
     assert_eq!((shown[1].source, shown[1].synonyms.len()), (Source::Default, 0));
 }
@@ -212,8 +212,8 @@ fn an_override_hides_and_uncovers_synonyms() {
 fn an_empty_list_of_keys_is_all_of_them() {
     let (image, statics) = (one_host(1), StaticSettings::default());
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
-    assert_eq!(describe_topic(&layers, None, Described::keys(Some(&[]))).len(), 37);
-    assert_eq!(describe_topic(&layers, None, Described::keys(None)).len(), 37);
+    assert_eq!(describe_topic(&layers, None, &Described::keys(Some(&[]))).len(), 37);
+    assert_eq!(describe_topic(&layers, None, &Described::keys(None)).len(), 37);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_node_shows_every_layer() {
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
     let node = image.node(NODE).unwrap();
     let keys = [text("log.retention.ms")];
-    let shown = describe_node(&layers, &node, Described::keys(Some(&keys)));
+    let shown = describe_node(&layers, &node, &Described::keys(Some(&keys)));
     let synonyms: Vec<_> =
         shown[0].synonyms.iter().map(|it| (it.name.as_str(), it.source)).collect();
     assert_eq!(
@@ -235,7 +235,7 @@ fn a_node_shows_every_layer() {
         ]
     );
     assert_eq!(shown[0].source, Source::AllNodes);
-    let everything = describe_node(&layers, &node, Described::all());
+    let everything = describe_node(&layers, &node, &Described::all());
     let find = |name: &str| everything.iter().find(|it| it.name == *name).unwrap();
     assert_eq!(find("node.id").value.as_deref(), Some("1000"));
     let listeners = find("advertised.listeners");
@@ -248,7 +248,7 @@ fn a_node_shows_every_layer() {
     let slot_1 = image.node(NodeId(1001)).unwrap();
     let keys = [text("listeners")];
     let layers = BrokerLayers::of_node(&image, slot_1.id, &statics);
-    let shown = describe_node(&layers, &slot_1, Described::keys(Some(&keys)));
+    let shown = describe_node(&layers, &slot_1, &Described::keys(Some(&keys)));
     assert_eq!(shown[0].value.as_deref(), Some("PLAINTEXT://[::]:9093"), "a port per slot");
     assert!(find("num.partitions").read_only && !find("log.retention.ms").read_only);
     assert!(find("ssl.key.password").sensitive);
@@ -263,10 +263,10 @@ fn unknown_keys_of_a_node_hide_their_value() {
     let layers = BrokerLayers::of_node(&image, NODE, &statics);
     let keys = [text("a.plugin.secret")];
     let node = image.node(NODE).unwrap();
-    let shown = describe_node(&layers, &node, Described::keys(Some(&keys)));
+    let shown = describe_node(&layers, &node, &Described::keys(Some(&keys)));
     assert_eq!((&shown[0].value, shown[0].sensitive), (&None, true));
     assert_eq!(shown[0].synonyms.iter().filter(|it| it.value.is_some()).count(), 0);
-    let for_all = describe_all_nodes(&layers, Described::all());
+    let for_all = describe_all_nodes(&layers, &Described::all());
     assert_eq!(for_all.len(), 1);
     assert_eq!((for_all[0].source, &for_all[0].value), (Source::AllNodes, &None));
 }

@@ -387,8 +387,7 @@ fn describe(image: &Image, kind: i8, name: &str, keys: Option<&[&str]>) -> Descr
     };
     let asked = Asked { node: NodeId(1000), loggers: LOGGERS };
     let statics = StaticSettings::default();
-    let answer = describe_configs(&context(image, &statics), asked, &request);
-    answer.results.into_iter().next().unwrap()
+    describe_configs(&context(image, &statics), asked, &request, &request.resources[0])
 }
 
 #[test]

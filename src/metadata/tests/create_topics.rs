@@ -12,7 +12,7 @@ use protocol::messages::create_topics::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicResult, CreateTopicsRequest,
     CreateTopicsResponse,
 };
-use protocol::{ErrorCode, HostId, SlotIndex, Uuid};
+use protocol::{ErrorCode, HostId, SlotIndex, Str, Uuid};
 
 use crate::world::{
     HOST, after, context, creatable, hosts, one_host, text, with_configs, with_topics,
@@ -424,6 +424,21 @@ fn auto_creation_takes_the_defaults() {
     let created = image.topic("new").unwrap();
     assert_eq!(created.partitions.len(), 3);
     assert_eq!(decision.response[1].outcome, Ok(created.id));
+}
+
+/// H15: what a request can bring into being is bounded, and so is what it costs.
+#[test]
+fn auto_creation_of_very_many_stops_at_a_bound() {
+    let image = one_host(1);
+    let statics = StaticSettings::default();
+    let names: Vec<Str> = (0..100_000).map(|at| Str::from(format!("t-{}", at / 2))).collect();
+    let decision = auto_create_topics(&context(&image, &statics), &names);
+    assert!(decision.records.len() <= PARTITIONS_PER_REQUEST_MAX + 2);
+    assert_eq!(decision.response.len(), 50_000, "each name once");
+    let created = decision.response.iter().filter(|each| each.outcome.is_ok()).count();
+    assert_eq!(created, PARTITIONS_PER_REQUEST_MAX / 2, "a record for the topic, one for its log");
+    let late = decision.response.last().unwrap().outcome.as_ref().unwrap_err();
+    assert_eq!(late.code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
 }
 
 /// A single host keeps offsets although three hosts are the default.
