@@ -121,8 +121,8 @@ fn limits(machine: &Machine, slots: usize, advice: &mut Advice) {
     let io_memory = limits.io_memory(slots);
     if io_memory < IO_MEMORY_GOOD {
         advice.administrator.push(format!(
-            "memlock leaves {} KiB of registered I/O memory a core: raise it (LimitMEMLOCK=infinity \
-             in the unit, or ulimit -l).",
+            "memlock leaves {} KiB of registered I/O memory a core: raise it \
+             (LimitMEMLOCK=infinity in the unit, or ulimit -l).",
             io_memory >> 10
         ));
     }
