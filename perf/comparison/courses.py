@@ -239,6 +239,21 @@ def producer_perf_test(options, row, variant, brokers):
             "p99": float(re.search(r"(\d+) ms 99th", last)[1])}
 
 
+def consumer_perf_test(options, row, variant, brokers):
+    broker, topic, create = find(options, row, variant, brokers)
+    records = int(options.seconds * 100_000)
+    bench(options, broker, topic, ["produce", "--connections", 8, "--batch-bytes", "64KiB",
+                                   "--records", records * 5 // 4, *create])
+    text = tool(options, row, java(
+        "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", broker.address,
+        "--topic", topic, "--num-records", records, "--timeout", 30_000, "--hide-header",
+        heap=("-Xmx512M",)))
+    delete_topic(options, broker, topic)
+    # start, end, MB, MB/s, records, records/s, rebalance ms, fetch ms, fetch MB/s, ...
+    fields = [field.strip() for field in text.strip().splitlines()[-1].split(",")]
+    return {"throughput while fetching": float(fields[8]) * 1.048576}
+
+
 def end_to_end_latency(options, row, variant, brokers):
     broker, topic, create = find(options, row, variant, brokers)
     create_topic(options, broker, topic, create)

@@ -179,6 +179,9 @@ LOADS = [
         Metric("throughput", MB, "more"),
         Metric("p99", "ms", "less"),
     ], partitions=8, course=courses.producer_perf_test, rounds_max=1),
+    Row("tool-consume", "kafka-consumer-perf-test: one member of a group, 1 KiB records", [
+        Metric("throughput while fetching", MB, "more"),
+    ], TWO, partitions=8, course=courses.consumer_perf_test, rounds_max=1),
     Row("tool-e2e", "kafka-e2e-latency: one record of 1 KiB at a time", [
         Metric("p50", "ms", "less"),
         Metric("p99", "ms", "less"),

@@ -1,0 +1,95 @@
+//! A load, what each of its messages may cost, and a way to make it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+pub struct Load {
+    pub name: &'static str,
+    pub partitions: u32,
+    /// Of `coretide bench`.
+    pub arguments: &'static str,
+    /// About so many, in which the setting up of the run disappears.
+    pub requests: u64,
+    pub records_per_request: u64,
+    pub limits: Limits,
+}
+
+/// For one request.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub calls: f64,
+    pub allocations: f64,
+    /// Bytes allocated for each byte of records that is moved.
+    pub bytes_per_byte: f64,
+}
+
+impl Limits {
+    pub fn exceeded_by(&self, counted: &Limits) -> impl Iterator<Item = String> + use<> {
+        let all = [
+            ("system calls", counted.calls, self.calls),
+            ("allocations", counted.allocations, self.allocations),
+            ("bytes allocated for each byte", counted.bytes_per_byte, self.bytes_per_byte),
+        ];
+        let over = all.into_iter().filter(|(_, counted, limit)| counted > limit);
+        over.map(|(what, counted, limit)| format!("{counted:.2} {what}, more than {limit}"))
+    }
+}
+
+/// What a run has moved.
+pub struct Moved {
+    pub requests: f64,
+    pub bytes: f64,
+}
+
+impl Load {
+    /// Fills the topic, if the load reads.
+    pub fn prepare(&self, address: SocketAddr) {
+        let create = format!("--partitions {}", self.partitions);
+        let fill = format!("produce --records 8000 --batch-bytes 64KiB --connections 8 {create}");
+        if self.arguments.starts_with("consume") {
+            bench(address, self.name, &fill);
+        } else {
+            // Once, so that everything that happens only once is over.
+            bench(address, self.name, &format!("{} --records 2000 {create}", self.arguments));
+        }
+    }
+
+    pub fn run(&self, address: SocketAddr) -> Moved {
+        let records = self.requests * self.records_per_request;
+        let line = format!("{} --records {records}", self.arguments);
+        let run = bench(address, self.name, &line);
+        let flow = &run["flow"];
+        let flow = if flow["sent"].is_null() { &flow["received"] } else { &flow["sent"] };
+        let number = |name: &str| flow[name].as_f64().unwrap();
+        Moved { requests: number("requests"), bytes: number("bytes") }
+    }
+}
+
+fn bench(address: SocketAddr, topic: &str, line: &str) -> Value {
+    let mut command = Command::new(PROGRAM);
+    command.arg("bench").args(line.split_whitespace());
+    command.args(["--topic", topic, "--bootstrap", &address.to_string(), "--json"]);
+    command.args(["--wait", "60s"]);
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Where a broker of this test may listen.
+pub fn free_address() -> SocketAddr {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    free.local_addr().unwrap()
+}
+
+/// An empty directory of one's own.
+pub fn directory(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("counters-{name}"));
+    drop(std::fs::remove_dir_all(&path));
+    path
+}
+
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_coretide");
