@@ -77,8 +77,8 @@ pub mod file {
 /// Names on disk: directories, renames, locks.
 pub mod fs {
     pub use crate::back::fs::{
-        LockGuard, create_dir_all, exists, info, list, lock, read, remove_dir_all, remove_file,
-        rename, sync_dir, write_atomic,
+        LockGuard, create_dir_all, exists, info, list, lock, modified_ms, read, remove_dir_all,
+        remove_file, rename, sync_dir, write_atomic,
     };
     pub use crate::disk::{Entry, FsError, FsInfo};
 }

@@ -51,6 +51,15 @@ pub async fn list(dir: impl AsRef<Path>) -> Result<Vec<Entry>, FsError> {
     .await
 }
 
+/// When the contents of `path` changed last, in milliseconds since 1970.
+pub async fn modified_ms(path: impl AsRef<Path>) -> Result<i64, FsError> {
+    on("stat", path, |path| {
+        let metadata = std::fs::metadata(path)?;
+        Ok(metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000))
+    })
+    .await
+}
+
 pub async fn exists(path: impl AsRef<Path>) -> Result<bool, FsError> {
     on("stat", path, |path| path.try_exists()).await
 }

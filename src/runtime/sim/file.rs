@@ -11,6 +11,7 @@ use std::rc::Rc;
 use super::content::Content;
 use super::disk::{Disk, DiskOp};
 use super::process::Process;
+use super::time::wall_ms;
 use super::tree::Inode;
 use super::world::{Context, World, current, hash_bytes};
 use crate::buffer::{ALIGNMENT, AlignedBuf, Block};
@@ -102,6 +103,7 @@ impl File {
             return Err(self.error("write", error));
         }
         content.borrow_mut().apply_write(write);
+        self.inode.modified_ms.set(wall_ms());
         self.disk().pause(&self.world).await;
         content.borrow_mut().finish_write(write, self.mode.is_sync());
         drop(in_flight);
@@ -126,6 +128,7 @@ impl File {
             .and_then(|()| self.disk().reserve(missing))
             .map_err(|error| self.error("allocate", error))?;
         content.borrow_mut().preallocate(size);
+        self.inode.modified_ms.set(wall_ms());
         self.world.record("disk.allocate", &[self.inode.id, size]);
         self.sync().await
     }
@@ -136,6 +139,7 @@ impl File {
         self.disk().pause(&self.world).await;
         checked.map_err(|error| self.error("truncate", error))?;
         self.content("truncate")?.borrow_mut().truncate(len);
+        self.inode.modified_ms.set(wall_ms());
         self.world.record("disk.truncate", &[self.inode.id, len]);
         self.sync().await
     }
@@ -204,6 +208,9 @@ fn open_inode(
         disk.tree.borrow().find(path)?
     };
     inode.file()?;
+    if create_new {
+        inode.modified_ms.set(wall_ms());
+    }
     world.explain(|| format!("inode {} is {}", inode.id, path.display()));
     world.record("disk.open", &[inode.id, u64::from(create_new)]);
     Ok(inode)

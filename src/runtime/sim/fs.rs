@@ -58,6 +58,12 @@ pub async fn list(dir: impl AsRef<Path>) -> Result<Vec<Entry>, FsError> {
     look("list", dir, |tree| Ok(tree.list(dir)?.into_iter().map(entry).collect())).await
 }
 
+/// When the contents of `path` changed last, in milliseconds since 1970.
+pub async fn modified_ms(path: impl AsRef<Path>) -> Result<i64, FsError> {
+    let path = path.as_ref();
+    look("stat", path, |tree| Ok(tree.find(path)?.modified_ms.get())).await
+}
+
 pub async fn exists(path: impl AsRef<Path>) -> Result<bool, FsError> {
     let path = path.as_ref();
     look("stat", path, |tree| match tree.find(path) {

@@ -20,6 +20,8 @@ pub(crate) struct Inode {
     pub(crate) node: Node,
     /// The process that holds the advisory lock.
     pub(crate) lock: Cell<Option<u64>>,
+    /// When a file's contents changed last, by the wall clock.
+    pub(crate) modified_ms: Cell<i64>,
 }
 
 pub(crate) enum Node {
@@ -57,7 +59,7 @@ impl Inode {
     }
 
     fn of(id: InodeId, node: Node) -> Rc<Self> {
-        Rc::new(Self { id, node, lock: Cell::new(None) })
+        Rc::new(Self { id, node, lock: Cell::new(None), modified_ms: Cell::new(0) })
     }
 
     pub(crate) fn file(&self) -> io::Result<&RefCell<Content>> {

@@ -2,8 +2,8 @@
 //!
 //! Law: the log start never falls, and it is durable before anything below it disappears. Whole
 //! segments go, oldest first, and only those that lie below the committed end. The age of a
-//! segment is that of its largest timestamp, so one record from the future keeps it (Kafka's
-//! rule). Files are renamed at once and removed after `file.delete.delay.ms`.
+//! segment is that of its largest timestamp, so one record from the future keeps it, and without
+//! any timestamp that of its file (Kafka's rules). Files are renamed at once and removed after `file.delete.delay.ms`.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -82,14 +82,10 @@ impl LogInner {
             return Ok(Expired::NONE);
         }
         let oldest_kept = now_ms.saturating_sub(options.retention_ms);
-        let is_old = |largest| match largest {
-            Largest::Known(largest) => largest.timestamp < oldest_kept,
-            Largest::None | Largest::Unread => false,
-        };
         let bases: Vec<i64> =
             self.state.borrow().sealed.iter().map(|segment| segment.base_offset).collect();
         for (number, base) in bases.iter().enumerate() {
-            if !is_old(self.largest(*base).await?) {
+            if self.newest_ms(*base).await? >= oldest_kept {
                 return Ok(Expired { sealed: number, active: false });
             }
         }
@@ -97,8 +93,17 @@ impl LogInner {
             let state = self.state.borrow();
             (state.active.base_offset, state.active.size)
         };
-        let active = size > 0 && is_old(self.largest(active).await?);
+        let active = size > 0 && self.newest_ms(active).await? < oldest_kept;
         Ok(Expired { sealed: bases.len(), active })
+    }
+
+    /// How new a segment is.
+    async fn newest_ms(self: &Rc<Self>, base: i64) -> Result<i64, ReadError> {
+        if let Largest::Known(largest) = self.largest(base).await? {
+            return Ok(largest.timestamp);
+        }
+        let path = self.segment_path(base, SegmentFile::Log);
+        Ok(runtime::fs::modified_ms(path).await?)
     }
 
     fn expired_by_size(&self) -> Expired {

@@ -6,7 +6,7 @@ use storage::{DeleteRecordsError, Log, LogOptions, ReadError, Storage};
 
 use crate::harness::{
     NOW_MS, append, assert_whole, batch, batch_at, create, eventually, files, open, read_all, run,
-    storage,
+    segment, storage,
 };
 
 const DAY: i64 = 86_400_000;
@@ -61,6 +61,38 @@ fn a_timestamp_from_the_future_keeps_its_segment_and_all_behind_it() {
         let log = filled(&storage, &options, age).await;
         assert_eq!(log.apply_retention(NOW_MS).await.unwrap().deleted_segments, 1);
         assert_eq!(log.log_start_offset(), 9);
+    });
+}
+
+/// As in Kafka: without timestamps a segment is as old as its file.
+#[test]
+fn segments_without_timestamps_go_by_when_they_were_written() {
+    run(|dir| async move {
+        let storage = storage(&dir);
+        let options = LogOptions { retention_ms: DAY, ..options() };
+        let log = create(&storage, options).await;
+        for number in 0..36 {
+            append(&log, &batch_at(number, 1, 2000, -1)).await;
+        }
+        assert_eq!(log.segments(), 4);
+        eventually("all are finished", async || {
+            files(&dir).await.iter().filter(|name| name.ends_with(".index")).count() >= 3
+        })
+        .await;
+        let wall_ms = runtime::time::wall_ms();
+        assert_eq!(log.apply_retention(wall_ms).await.unwrap().deleted_segments, 0);
+        let age = |base: i64, days: u64| {
+            let file = std::fs::File::options().write(true).open(segment(&dir, base)).unwrap();
+            let age = std::time::Duration::from_secs(days * 86_400 + 3600);
+            file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        };
+        age(0, 2);
+        age(9, 1);
+        age(27, 3);
+        assert_eq!(log.apply_retention(wall_ms).await.unwrap().deleted_segments, 2);
+        age(18, 1);
+        assert_eq!(log.apply_retention(wall_ms).await.unwrap().deleted_segments, 2);
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (36, 36));
     });
 }
 
