@@ -35,7 +35,7 @@ pub use describe::{
 };
 pub use error::ConfigError;
 pub use key::{ConfigKey, Effect, Importance, Kind, Rule, Scope};
-pub use layers::{BrokerLayers, Synonym};
+pub use layers::{BrokerLayers, Outranked, Synonym};
 pub use lookup::{Family, nearest};
 pub use served::{COMPACTION, GROUPS, REPLICATION, TRANSACTIONS};
 pub use source::Source;

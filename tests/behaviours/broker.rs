@@ -129,6 +129,12 @@ impl Broker {
         running.child.wait().unwrap()
     }
 
+    /// Starts it again, told these flags, too.
+    pub fn start_again_told(&mut self, flags: &[&str]) {
+        self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        self.start();
+    }
+
     pub fn restart_after_kill(&mut self) {
         self.kill();
         self.start();

@@ -32,6 +32,25 @@ fn the_start_reports_what_it_found() {
     }
 }
 
+/// An address of six groups is told in brackets, as it has to be written.
+#[test]
+fn the_start_reports_addresses_as_they_are_written() {
+    let flags = ["--advertise", "[fd00::7]:19092"].map(str::to_owned).to_vec();
+    let broker = Broker::start_told(flags);
+    assert!(broker.printed().contains("told to clients as [fd00::7]:19092"));
+}
+
+/// What was set in the cluster outranks a flag; the start says so.
+#[test]
+fn the_start_warns_of_what_does_not_count() {
+    let mut broker = Broker::start_with(&["min.insync.replicas=1"]);
+    assert!(!broker.printed().contains("does not count"), "{}", broker.printed());
+    broker.stop();
+    broker.start_again_told(&["--set", "min.insync.replicas=2"]);
+    let printed = broker.printed();
+    assert!(printed.contains("min.insync.replicas=2 was given at start"), "{printed}");
+}
+
 /// A second process on the same directory is refused, and the first goes on undisturbed.
 #[test]
 fn a_second_process_on_the_directory_is_refused() {

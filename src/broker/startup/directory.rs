@@ -87,6 +87,7 @@ pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), Star
         direct_io: info.direct_io,
     };
     report::print_disk(&info, identity.clean);
+    report::print_outranked(host, &log.image());
     Ok((HostDirectory { identity, path: host.data_dir.clone(), _lock: lock }, log))
 }
 

@@ -1,8 +1,11 @@
 //! What a start prints: what was found, what was chosen, and what on this machine limits it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use metadata::configs::Warning;
+use metadata::Image;
+use metadata::configs::{BrokerLayers, Warning};
+use protocol::NodeId;
 use runtime::Limits;
 use runtime::fs::FsInfo;
 
@@ -44,6 +47,20 @@ pub(super) fn print_disk(info: &FsInfo, clean: bool) {
         println!(
             "  recovery  the last stop was not orderly; logs are checked from their last mark"
         );
+    }
+}
+
+/// Warns of what was given and does not count because the cluster says otherwise.
+pub(super) fn print_outranked(host: &Host, image: &Image) {
+    let mut told = BTreeSet::new();
+    for slot in host.slot_indexes() {
+        let layers = BrokerLayers::of_node(image, NodeId::of(host.id, slot), &host.statics);
+        for outranked in layers.outranked() {
+            let line = outranked.to_string();
+            if told.insert(line.clone()) {
+                println!("  warning   {line}");
+            }
+        }
     }
 }
 

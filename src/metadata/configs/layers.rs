@@ -98,6 +98,43 @@ impl<'a> BrokerLayers<'a> {
     }
 }
 
+/// Something that was given at start and does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{key}={given} was given at start and does not count: it was set to {counts} for {}, which \
+     outlasts a start; change it there (kafka-configs --alter)",
+    whose(*set_by)
+)]
+pub struct Outranked {
+    pub key: String,
+    pub given: String,
+    pub counts: String,
+    pub set_by: Source,
+}
+
+fn whose(source: Source) -> &'static str {
+    match source {
+        Source::Node => "this node",
+        _ => "the whole cluster",
+    }
+}
+
+impl BrokerLayers<'_> {
+    /// What flags, environment or file say otherwise than what was set in the cluster.
+    pub fn outranked(&self) -> Vec<Outranked> {
+        let stronger = |key: &str| {
+            let found = [Source::Node, Source::AllNodes].into_iter();
+            found.filter_map(|source| Some((source, self.in_layer(key, source)?))).next()
+        };
+        let outranked = self.statics.iter().filter_map(|(key, given)| {
+            let (set_by, counts) = stronger(key)?;
+            let (given, counts) = (canonical(key, given), canonical(key, counts));
+            (given != counts).then(|| Outranked { key: key.to_owned(), given, counts, set_by })
+        });
+        outranked.collect()
+    }
+}
+
 const LAYERS: [Source; 4] = [Source::Node, Source::AllNodes, Source::Static, Source::Default];
 
 fn canonical(name: &str, text: &str) -> String {

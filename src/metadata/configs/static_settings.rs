@@ -44,6 +44,10 @@ impl StaticSettings {
         self.values.insert(name, value);
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, text)| (*name, text.as_str()))
+    }
+
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }

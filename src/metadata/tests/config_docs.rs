@@ -18,6 +18,11 @@ Written from the tables in `src/metadata/configs` by their tests; to write it ag
 Values that need what is not served are refused as well: `compact` in a cleanup policy.
 One default differs from Kafka's: `flush.messages` (`log.flush.interval.messages`) is 1, so that
 every acknowledged write is on stable storage.
+
+What is set at run time, for one node or for all, outranks what flags, environment and file say,
+and outlasts a start. A start warns where they differ. `min.insync.replicas` is always of that
+kind: what the cluster's first start was given becomes the value of the whole cluster (as in
+Kafka with eligible leader replicas), and later starts are warned when they are given another.
 ";
 
 fn table(out: &mut String, title: &str, keys: impl Iterator<Item = &'static ConfigKey>) {

@@ -1,7 +1,7 @@
 //! AlterConfigs, IncrementalAlterConfigs, DescribeConfigs, ListConfigResources: what Kafka 4.4
 //! answers to the same requests, and where ours differs.
 
-use metadata::configs::StaticSettings;
+use metadata::configs::{BrokerLayers, StaticSettings};
 use metadata::controller::{
     Asked, LevelChange, Levels, alter_configs, describe_configs, incremental_alter_configs,
     list_config_resources,
@@ -242,6 +242,25 @@ fn in_sync_replicas_are_a_matter_of_the_cluster() {
     assert_eq!(code("1000", (key, SET, Some("1"))), ErrorCode::INVALID_CONFIG);
     assert_eq!(code("", (key, DELETE, None)), ErrorCode::INVALID_CONFIG);
     assert_eq!(code("", (key, SET, Some("2"))), ErrorCode::NONE);
+}
+
+/// What was set in the cluster outranks what a start is given, and is told.
+#[test]
+fn what_a_start_is_given_in_vain_is_told() {
+    let mut statics = StaticSettings::default();
+    statics.set("min.insync.replicas", "2").unwrap();
+    statics.set("num.partitions", "3").unwrap();
+    statics.set("log.retention.bytes", "100").unwrap();
+    let (image, _) = alter(&image_with_t(), BROKER, "", &[("min.insync.replicas", SET, Some("1"))]);
+    let (image, _) = alter(&image, BROKER, "", &[("num.partitions", SET, Some(" 3"))]);
+    let layers = BrokerLayers::of_node(&image, NodeId(1000), &statics);
+    let told: Vec<String> = layers.outranked().iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("min.insync.replicas=2 was given at start"), "{told:?}");
+    assert!(told[0].contains("set to 1 for the whole cluster"), "{told:?}");
+    let (image, _) = alter(&image, BROKER, "1000", &[("log.retention.bytes", SET, Some("7"))]);
+    let layers = BrokerLayers::of_node(&image, NodeId(1000), &statics);
+    assert!(layers.outranked()[0].to_string().contains("for this node"));
 }
 
 #[test]

@@ -270,7 +270,8 @@ pub(super) static LOG_KEYS: &[ConfigKey] = &[
         .doc("The largest batch that is accepted, as it is sent: after compression."),
     ConfigKey::new("min.insync.replicas", Kind::Int, "1").at_least(1).high().cluster_wide().doc(
         "How many replicas have to hold a write before a producer with acks=all hears of \
-             success.",
+             success. Given at the cluster's first start it becomes the value of the whole \
+             cluster, which is changed at run time.",
     ),
     ConfigKey::new("num.partitions", Kind::Int, "1")
         .at_least(1)
