@@ -11,9 +11,33 @@ use protocol::messages::offset_for_leader_epoch::{
 
 use crate::broker::Broker;
 use crate::scenario::{
-    EARLIEST, LATEST, Topic, batch, batch_at, describe, list_offsets_request, wait_until,
+    EARLIEST, LATEST, Topic, batch, batch_at, describe, list_offsets_request, new_name, wait_until,
 };
 use crate::wire::Connection;
+
+/// Kafka protocol behaviour 59: retention by time goes by a segment's largest timestamp, so that
+/// one record of the future pins it, and rolls the active segment first.
+#[test]
+fn retention_by_time_goes_by_the_largest_timestamp() {
+    let broker = Broker::start_with(&["log.retention.check.interval.ms=50"]);
+    let topic = Topic::create(&broker, new_name("by-time"), 4, &[("retention.ms", "60000")]);
+    let mine: Vec<i32> = (0..4).filter(|&index| topic.leaders[index as usize] == 0).collect();
+    let [old, pinned] = mine.as_slice() else { panic!("{:?}", topic.leaders) };
+    let mut leader = broker.connect(0);
+    leader.write(&topic, *pinned, batch(&["of now"]));
+    leader.write(&topic, *pinned, batch_at(1_000, &["old"]));
+    // The slot looks at one partition after the other: when the old one was emptied for the second
+    // time, the pinned one has been looked at, too.
+    for end in [2, 4] {
+        leader.write(&topic, *old, batch_at(1_000, &["old", "old too"]));
+        wait_until("the old segment goes", || {
+            leader.list_offset(&topic, *old, EARLIEST).offset == end
+        });
+    }
+    assert_eq!(leader.write(&topic, *old, batch(&["new"])), 4);
+    assert_eq!(leader.list_offset(&topic, *pinned, EARLIEST).offset, 0);
+    assert_eq!(leader.read(&topic, *pinned, 0).len(), 2);
+}
 
 /// Kafka protocol behaviour 50: the current epoch ends at the log's end, an older one where the
 /// next begins; one that is not known has no end and is no error.
