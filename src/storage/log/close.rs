@@ -1,8 +1,9 @@
 //! The end of a log's service: closed in order, given up as it stands, or deleted.
 //!
 //! Law: when the end of its service has been told, nothing of a log goes on in the background: its
-//! name is free for another instance, which finds the files at rest. A closed log is wholly durable and its checkpoint says so, so that the next start reads
-//! nothing else. A deleted one leaves its name with one durable rename; its bytes go later.
+//! name is free for another instance, which finds the files at rest. A closed log is wholly durable
+//! and its checkpoint says so, so that the next start reads nothing else. A deleted one leaves its
+//! name with one durable rename; its bytes go later.
 
 use std::rc::Rc;
 

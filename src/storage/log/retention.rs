@@ -3,7 +3,8 @@
 //! Law: the log start never falls, and it is durable before anything below it disappears. Whole
 //! segments go, oldest first, and only those that lie below the committed end. The age of a
 //! segment is that of its largest timestamp, so one record from the future keeps it, and without
-//! any timestamp that of its file (Kafka's rules). Files are renamed at once and removed after `file.delete.delay.ms`.
+//! any timestamp that of its file (Kafka's rules). Files are renamed at once and removed after
+//! `file.delete.delay.ms`.
 
 use std::path::PathBuf;
 use std::rc::Rc;
