@@ -8,6 +8,26 @@ use crate::broker::Broker;
 use crate::scenario::{Topic, batch, describe, metadata, metadata_request, new_name, wait_until};
 use crate::wire::Connection;
 
+/// H15: what is named again and again is described once, by name and by id, as in Kafka.
+#[test]
+fn a_topic_named_twice_is_described_once() {
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "twice");
+    let mut node = broker.connect(0);
+    let by_name = MetadataRequestTopic { name: Some(topic.name.clone()), ..Default::default() };
+    let request = |named: MetadataRequestTopic| MetadataRequest {
+        topics: Some(vec![named; 1000]),
+        ..MetadataRequest::default()
+    };
+    let answer = node.ask(12, &request(by_name));
+    assert_eq!(answer.topics.len(), 1);
+    let topic_id = answer.topics[0].topic_id;
+    let by_id = MetadataRequestTopic { topic_id, name: None, ..Default::default() };
+    let answer = node.ask(12, &request(by_id));
+    assert_eq!(answer.topics.len(), 1);
+    assert_eq!(answer.topics[0].topic_id, topic_id);
+}
+
 /// Kafka protocol behaviour 15: version 0 asks for all topics by an empty list; from version 1 on
 /// null does, and an empty list asks for none.
 #[test]

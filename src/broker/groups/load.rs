@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use coordinator::Coordinator;
-use protocol::batch::{Batches, Codec, HEADER_BYTES, RecordIter, decompress};
+use protocol::batch::{BatchHeader, Batches, Codec, HEADER_BYTES, RecordIter, decompress};
 use runtime::task;
 use storage::{Log, ReadError};
 
@@ -24,7 +24,7 @@ pub async fn load(log: &Log) -> Result<Coordinator, ReadError> {
         for batch in Batches::of(bytes) {
             match batch {
                 Ok((header, bytes)) if !header.is_control() => {
-                    replay(log, &mut coordinator, header.base_offset, &bytes);
+                    replay(log, &mut coordinator, &header, &bytes);
                 }
                 Ok(_) => {}
                 Err(why) => tracing::error!(log = %name(log), %why, "a batch was left out"),
@@ -38,8 +38,8 @@ pub async fn load(log: &Log) -> Result<Coordinator, ReadError> {
     Ok(coordinator)
 }
 
-fn replay(log: &Log, coordinator: &mut Coordinator, base_offset: i64, batch: &Bytes) {
-    let Ok(header) = protocol::batch::BatchHeader::parse(batch) else { return };
+fn replay(log: &Log, coordinator: &mut Coordinator, header: &BatchHeader, batch: &Bytes) {
+    let base_offset = header.base_offset;
     let mut body = batch.slice(HEADER_BYTES..);
     if let Some(codec) = header.compression().ok().filter(|codec| *codec != Codec::None) {
         match decompress(codec, &body, BATCH_BYTES_MAX) {

@@ -9,34 +9,49 @@ use protocol::messages::describe_producers::{
 use protocol::{ErrorCode, Str};
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::shard::TopicRef;
 
 pub async fn handle(cx: Context, request: DescribeProducersRequest) -> Outcome {
-    let topics = request.topics.into_iter().map(|topic| {
-        let partitions = topic.partition_indexes.iter();
-        let partitions = partitions.map(|&index| match find(&cx, &topic.name, index) {
-            Ok(active_producers) => PartitionResponse {
-                partition_index: index,
-                active_producers,
-                ..PartitionResponse::default()
-            },
-            Err(error_code) => PartitionResponse {
-                partition_index: index,
-                error_code,
-                error_message: unknown_topic(&cx, &topic.name),
-                ..PartitionResponse::default()
-            },
-        });
-        let partitions = partitions.collect();
-        TopicResponse { name: topic.name, partitions }
-    });
-    let topics = topics.collect();
+    let mut topics = Vec::with_capacity(request.topics.len());
+    let mut described = 0;
+    for topic in request.topics {
+        let mut partitions = Vec::with_capacity(topic.partition_indexes.len());
+        for &index in &topic.partition_indexes {
+            // A partition takes little in a request and may take much in an answer.
+            let found = match described < PRODUCERS_PER_ANSWER_MAX {
+                true => find(&cx, &topic.name, index),
+                false => Err(ErrorCode::INVALID_REQUEST),
+            };
+            partitions.push(match found {
+                Ok(active_producers) => {
+                    described += active_producers.len();
+                    PartitionResponse {
+                        partition_index: index,
+                        active_producers,
+                        ..PartitionResponse::default()
+                    }
+                }
+                Err(error_code) => PartitionResponse {
+                    partition_index: index,
+                    error_code,
+                    error_message: words_for(&cx, &topic.name, error_code),
+                    ..PartitionResponse::default()
+                },
+            });
+            pause_if_long().await;
+        }
+        topics.push(TopicResponse { name: topic.name, partitions });
+    }
     cx.reply(&DescribeProducersResponse { topics, ..DescribeProducersResponse::default() })
 }
 
-/// Words for a topic that does not exist; other errors speak for themselves.
-fn unknown_topic(cx: &Context, topic: &str) -> Option<Str> {
+/// Words for what the error code leaves open.
+fn words_for(cx: &Context, topic: &str, error: ErrorCode) -> Option<Str> {
+    if error == ErrorCode::INVALID_REQUEST {
+        let words = format!("the answer has {PRODUCERS_PER_ANSWER_MAX} producers; ask for less");
+        return Some(Str::from(words));
+    }
     let known = cx.slot.image().topic(topic).is_some();
     (!known).then(|| Str::from(format!("topic {topic} does not exist")))
 }
@@ -55,3 +70,6 @@ fn find(cx: &Context, topic: &Str, index: i32) -> Result<Vec<ProducerState>, Err
     });
     Ok(producers.collect())
 }
+
+/// As many as two partitions remember at most.
+const PRODUCERS_PER_ANSWER_MAX: usize = 200_000;

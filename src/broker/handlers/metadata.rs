@@ -7,6 +7,7 @@
 //! Versions: 0–13. 0 means all topics by an empty list, later versions by null; ids are accepted
 //! from 12 (KIP-516); the controller named is the node that was asked.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use metadata::topic_name::{check_topic_name, is_internal};
@@ -47,8 +48,13 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
     }
     let image = cx.slot.image();
     let mut topics = Vec::with_capacity(wanted.len());
+    let mut named = BTreeSet::new();
     for topic in wanted {
-        topics.push(find(&image, topic, version));
+        // Each once, as in Kafka: a name is short, and what it stands for may be long.
+        let name = topic.name.clone().filter(|_| topic.topic_id.is_zero());
+        if named.insert((topic.topic_id, name)) {
+            topics.push(find(&image, topic, version));
+        }
         pause_if_long().await;
     }
     cx.reply(&response(&cx, &image, topics))

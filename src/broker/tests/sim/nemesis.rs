@@ -15,8 +15,8 @@ use super::stage::{DATA_DIR, Stage};
 
 const EIO: i32 = 5;
 
-/// How long an orderly stop may take on a disk that holds up two of five operations for a second.
-const STOP_MAX: Duration = Duration::from_secs(120);
+/// How long an orderly stop may take.
+const STOP_MAX: Duration = Duration::from_secs(30);
 
 /// How soon after a failed write the server has to be gone.
 const DEATH_MAX: Duration = Duration::from_secs(2);
