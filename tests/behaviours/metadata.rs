@@ -22,7 +22,7 @@ fn a_topic_named_twice_is_described_once() {
     let answer = node.ask(12, &request(by_name));
     assert_eq!(answer.topics.len(), 1);
     let topic_id = answer.topics[0].topic_id;
-    let by_id = MetadataRequestTopic { topic_id, name: None, ..Default::default() };
+    let by_id = MetadataRequestTopic { topic_id, name: None };
     let answer = node.ask(12, &request(by_id));
     assert_eq!(answer.topics.len(), 1);
     assert_eq!(answer.topics[0].topic_id, topic_id);
