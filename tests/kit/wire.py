@@ -1,7 +1,7 @@
 """Just enough of Kafka's protocol to be a producer, a reader and a nuisance: blocking sockets, chosen versions.
 
-A message is described by a list of (name, kind); a kind is a primitive's name or a list of fields, which means an
-array of structures. `CALLS` holds the versions spoken here, one per API. Bodies are dicts; a missing field is empty.
+A message is described by a list of (name, kind); a kind is a primitive's name, a list of fields, which means an array
+of structures, or a tuple of fields, which means one (in answers only). `CALLS` holds the versions spoken here, one per API. Bodies are dicts; a missing field is empty.
 Record batches are encoded and checked by `batch` and `batches`, uncompressed; nothing is hidden from the caller.
 """
 import socket
@@ -137,7 +137,9 @@ def primitive(kind, value, flexible):
 def decode(fields, reader, flexible):
     body = {}
     for name, kind in fields:
-        if isinstance(kind, list) or kind.startswith("[]"):
+        if isinstance(kind, tuple):
+            body[name] = decode(kind, reader, flexible)
+        elif isinstance(kind, list) or kind.startswith("[]"):
             size = reader.uvarint() - 1 if flexible else reader.integer("i32")
             if size > reader.left():
                 raise Malformed(f"{name}: an array of {size} in {reader.left()} bytes")
@@ -174,6 +176,8 @@ class Call:
 
 
 CONFIGS = [("name", "str"), ("value", "nstr")]
+OWNED = (("topics", [("id", "uuid"), ("name", "str"), ("partitions", "[]i32")]),)
+
 CALLS = {
     "ApiVersions": Call(18, 3, True, [("software", "str"), ("software_version", "str")],
                         [("error", "i16"), ("keys", [("key", "i16"), ("low", "i16"), ("high", "i16")]),
@@ -269,6 +273,58 @@ CALLS = {
                                                        ("synonyms", [("name", "str"), ("value", "nstr"),
                                                                      ("source", "i8")]),
                                                        ("type", "i8"), ("documentation", "nstr")])])]),
+    "FindCoordinator": Call(10, 4, True, [("kind", "i8"), ("keys", "[]str")],
+                            [("throttle", "i32"),
+                             ("coordinators", [("key", "str"), ("node", "i32"), ("host", "str"), ("port", "i32"),
+                                               ("error", "i16"), ("message", "nstr")])]),
+    "JoinGroup": Call(11, 9, True,
+                      [("group", "str"), ("session", "i32"), ("rebalance", "i32"), ("member", "str"), ("instance", "nstr"),
+                       ("type", "str"), ("protocols", [("name", "str"), ("metadata", "bytes")]), ("reason", "nstr")],
+                      [("throttle", "i32"), ("error", "i16"), ("generation", "i32"), ("type", "nstr"), ("protocol", "nstr"),
+                       ("leader", "str"), ("skip", "bool"), ("member", "str"),
+                       ("members", [("member", "str"), ("instance", "nstr"), ("metadata", "bytes")])]),
+    "SyncGroup": Call(14, 5, True,
+                      [("group", "str"), ("generation", "i32"), ("member", "str"), ("instance", "nstr"), ("type", "nstr"),
+                       ("protocol", "nstr"), ("assignments", [("member", "str"), ("assignment", "bytes")])],
+                      [("throttle", "i32"), ("error", "i16"), ("type", "nstr"), ("protocol", "nstr"),
+                       ("assignment", "bytes")]),
+    "Heartbeat": Call(12, 4, True, [("group", "str"), ("generation", "i32"), ("member", "str"), ("instance", "nstr")],
+                      [("throttle", "i32"), ("error", "i16")]),
+    "LeaveGroup": Call(13, 5, True,
+                       [("group", "str"), ("members", [("member", "str"), ("instance", "nstr"), ("reason", "nstr")])],
+                       [("throttle", "i32"), ("error", "i16"),
+                        ("members", [("member", "str"), ("instance", "nstr"), ("error", "i16")])]),
+    "OffsetCommit": Call(8, 9, True,
+                         [("group", "str"), ("generation", "i32"), ("member", "str"), ("instance", "nstr"),
+                          ("topics", [("name", "str"), ("partitions", [("partition", "i32"), ("offset", "i64"),
+                                                                       ("epoch", "i32"), ("metadata", "nstr")])])],
+                         [("throttle", "i32"),
+                          ("topics", [("name", "str"), ("partitions", [("partition", "i32"), ("error", "i16")])])]),
+    "OffsetFetch": Call(9, 9, True,
+                        [("groups", [("group", "str"), ("member", "nstr"), ("epoch", "i32"),
+                                     ("topics", [("name", "str"), ("partitions", "[]i32")])]), ("stable", "bool")],
+                        [("throttle", "i32"),
+                         ("groups", [("group", "str"),
+                                     ("topics", [("name", "str"),
+                                                 ("partitions", [("partition", "i32"), ("offset", "i64"), ("epoch", "i32"),
+                                                                 ("metadata", "nstr"), ("error", "i16")])]),
+                                     ("error", "i16")])]),
+    "DescribeGroups": Call(15, 5, True, [("groups", "[]str"), ("operations", "bool")],
+                           [("throttle", "i32"),
+                            ("groups", [("error", "i16"), ("group", "str"), ("state", "str"), ("type", "str"),
+                                        ("protocol", "str"),
+                                        ("members", [("member", "str"), ("instance", "nstr"), ("client", "str"),
+                                                     ("host", "str"), ("metadata", "bytes"), ("assignment", "bytes")]),
+                                        ("operations", "i32")])]),
+    "ConsumerGroupDescribe": Call(69, 0, True, [("groups", "[]str"), ("operations", "bool")],
+                                  [("throttle", "i32"),
+                                   ("groups", [("error", "i16"), ("message", "nstr"), ("group", "str"), ("state", "str"),
+                                               ("epoch", "i32"), ("assignment_epoch", "i32"), ("assignor", "str"),
+                                               ("members", [("member", "str"), ("instance", "nstr"), ("rack", "nstr"),
+                                                            ("epoch", "i32"), ("client", "str"), ("host", "str"),
+                                                            ("topics", "[]str"), ("pattern", "nstr"),
+                                                            ("assignment", OWNED), ("target", OWNED)]),
+                                               ("operations", "i32")])]),
     "IncrementalAlterConfigs": Call(44, 1, True,
                                     [("resources", [("type", "i8"), ("name", "str"),
                                                     ("configs", [("name", "str"), ("operation", "i8"),

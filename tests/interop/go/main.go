@@ -1,6 +1,7 @@
 // franz-go against a broker: every codec there and back, and the life of a topic.
 //
 // Arguments: BOOTSTRAP RECORDS. Prints `ok CASE` or `FAILED CASE: why`, and fails if one failed.
+// Or: member franz-go|sarama, and what a member of a group is told (member.go).
 package main
 
 import (
@@ -35,6 +36,10 @@ var (
 )
 
 func main() {
+	if os.Args[1] == "member" {
+		map[string]func(*member){"franz-go": (*member).liveFranz, "sarama": (*member).liveSarama}[os.Args[2]](newMember(os.Args[3:]))
+		return
+	}
 	bootstrap = os.Args[1]
 	records, _ = strconv.Atoi(os.Args[2])
 	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))

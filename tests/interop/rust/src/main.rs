@@ -1,6 +1,9 @@
 //! rdkafka against a broker: every codec there and back, and the life of a topic.
 //!
 //! Arguments: BOOTSTRAP RECORDS. Prints `ok CASE` or `FAILED CASE: why`, and fails if one failed.
+//! Or: member, and what a member of a group is told.
+
+mod member;
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -29,7 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 type Outcome = Result<(), String>;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "member") {
+        return member::live(&words[1..]);
+    }
+    let mut arguments = words.into_iter();
     let bootstrap = arguments.next().expect("BOOTSTRAP");
     let records: usize = arguments.next().and_then(|n| n.parse().ok()).expect("RECORDS");
     let suite =
