@@ -4,9 +4,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from member import (BOOTSTRAP, GROUP, HEARTBEAT_MS, NAME, POLL_MS, SESSION_MS, STRATEGY, TOPIC, got, is_told_to_stop,
                     numbers, say)
 
-# A commit that comes too late says one of these: the records are another's now, or there is nothing to commit.
-TOO_LATE = {KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID,
-            KafkaError.STALE_MEMBER_EPOCH, KafkaError._NO_OFFSET, KafkaError._ASSIGNMENT_LOST}
+# What a rebalance keeps from being committed is tried again, as far as it is still ours then.
+AGAIN = {KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID,
+         KafkaError.STALE_MEMBER_EPOCH, KafkaError._ASSIGNMENT_LOST}
 
 options = {"bootstrap.servers": BOOTSTRAP, "group.id": GROUP, "client.id": NAME, "auto.offset.reset": "earliest",
            "enable.auto.commit": False, "max.poll.interval.ms": POLL_MS}
@@ -32,8 +32,8 @@ while not is_told_to_stop():
             consumer.commit(asynchronous=False)
             uncommitted = False
         except KafkaException as error:
-            uncommitted = error.args[0].code() == KafkaError.REBALANCE_IN_PROGRESS
-            if not uncommitted and error.args[0].code() not in TOO_LATE:
+            uncommitted = error.args[0].code() in AGAIN
+            if not uncommitted and error.args[0].code() != KafkaError._NO_OFFSET:
                 raise
 consumer.close()
 say("left")

@@ -34,11 +34,9 @@ while not is_told_to_stop():
             got(record.partition, record.offset, record.value)
     if polled or uncommitted:
         try:
-            uncommitted = False
             consumer.commit()
-        except RebalanceInProgressError:
+            uncommitted = False
+        except (CommitFailedError, RebalanceInProgressError):
             uncommitted = True
-        except CommitFailedError as error:
-            print("another's now:", error, flush=True)
 consumer.close(autocommit=False)
 say("left")

@@ -74,14 +74,13 @@ public final class Member implements ConsumerRebalanceListener {
         say("left");
     }
 
+    /** What a rebalance keeps from being committed is tried again, as far as it is still ours then. */
     void commit() {
-        uncommitted = false;
         try {
             consumer.commitSync();
-        } catch (RebalanceInProgressException early) {
+            uncommitted = false;
+        } catch (RebalanceInProgressException | CommitFailedException refused) {
             uncommitted = true;
-        } catch (CommitFailedException late) {
-            System.err.println("another's now: " + late.getMessage());
         }
     }
 
