@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod census;
 mod classic;
 mod coordinator;
 mod describe;
@@ -22,6 +23,7 @@ mod subscription;
 mod timers;
 mod world;
 
+pub use census::GroupCount;
 pub use coordinator::{Coordinator, ReplayError};
 pub use offsets::CommittedOffset;
 pub use world::{Caller, GroupSettings, Output, Record, Reply, Ticket, World};

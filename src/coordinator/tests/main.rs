@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod bench;
+mod census;
 mod membership;
 mod offsets;
 mod random_runs;
