@@ -52,11 +52,25 @@ impl Histogram {
         self.hdr.borrow().as_ref().map_or(0, |hdr| hdr.value_at_quantile(quantile))
     }
 
-    /// Cumulative counts at [`BUCKETS_NANOS`], as Prometheus wants them.
+    /// Cumulative counts at [`BUCKETS_NANOS`], as Prometheus wants them; one pass over what was
+    /// recorded.
     pub fn cumulative(&self) -> Vec<u64> {
-        let slot = self.hdr.borrow();
-        let Some(hdr) = slot.as_ref() else { return vec![0; BUCKETS_NANOS.len()] };
-        BUCKETS_NANOS.iter().map(|&upper| hdr.count_between(0, upper)).collect()
+        let mut counts = vec![0; BUCKETS_NANOS.len()];
+        if let Some(hdr) = self.hdr.borrow().as_ref() {
+            for step in hdr.iter_recorded() {
+                let value = hdr.lowest_equivalent(step.value_iterated_to());
+                let bucket = BUCKETS_NANOS.partition_point(|&upper| upper < value);
+                if let Some(count) = counts.get_mut(bucket) {
+                    *count += step.count_at_value();
+                }
+            }
+        }
+        let mut below = 0;
+        counts.iter_mut().for_each(|count| {
+            below += *count;
+            *count = below;
+        });
+        counts
     }
 }
 

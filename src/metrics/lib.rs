@@ -9,7 +9,9 @@
 mod cell;
 mod render;
 mod snapshot;
+mod text;
 
 pub use cell::{Counter, Histogram};
-pub use render::{CONTENT_TYPE, render};
+pub use render::{CONTENT_TYPE, render, write};
 pub use snapshot::{Family, Kind, Sample, Snapshot, Value};
+pub use text::{FamilyText, Text};

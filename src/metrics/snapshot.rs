@@ -57,6 +57,17 @@ impl Snapshot {
         self.push(name, help, Kind::Counter, labels, Value::Integer(value));
     }
 
+    /// A counter of what is no whole number, such as seconds.
+    pub fn float_counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, &str)],
+        value: f64,
+    ) {
+        self.push(name, help, Kind::Counter, labels, Value::Float(value));
+    }
+
     pub fn gauge(
         &mut self,
         name: &'static str,

@@ -25,6 +25,18 @@ fn counters_gauges_and_histograms_render_with_their_labels() {
     assert!(text.contains("coretide_request_seconds_count{core=\"0\"} 2\n"));
 }
 
+/// Where a value stands exactly on a bound, and where values lie beyond the last one.
+#[test]
+fn buckets_are_cumulative_up_to_their_bounds() {
+    let latency = Histogram::default();
+    for nanos in [1, 50_000, 60_000, 30_000_000_000, 59_000_000_000] {
+        latency.record_nanos(nanos);
+    }
+    let cumulative = latency.cumulative();
+    assert_eq!((cumulative[0], cumulative[1]), (2, 3));
+    assert_eq!((cumulative[16], cumulative[17]), (3, 4));
+}
+
 #[test]
 fn slots_merge_into_one_family_each() {
     let of_slot = |core: &str, value| {
