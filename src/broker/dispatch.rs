@@ -46,7 +46,7 @@ impl Context {
         let header = ResponseHeader { correlation_id: self.header.correlation_id };
         header.encode(&mut encoder, R::KEY, version);
         response.encode(&mut encoder, version);
-        Outcome::Reply(Answer { chunks: encoder.finish(), lease: None })
+        Outcome::Reply(Answer { chunks: encoder.finish(), ..Answer::default() })
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Host {
     pub advertised_port: u16,
     pub rack: Option<Str>,
     pub admin_listen: Option<SocketAddr>,
+    /// Of each metric with a label for a topic, partition or group, the most series of a scrape.
+    pub metrics_series: usize,
     /// The knobs of every slot, and of those that have tables of their own.
     tuning: Tuning,
     core_tuning: BTreeMap<u16, Tuning>,
@@ -82,6 +84,7 @@ impl Host {
             advertised_port,
             rack: rack.map(Str::from),
             admin_listen: config.admin_listen,
+            metrics_series: config.metrics_series,
             tuning: config.tuning,
             core_tuning: config.core_tuning,
             statics,

@@ -18,6 +18,7 @@ pub mod groups;
 pub mod handlers;
 pub mod host;
 pub mod logs;
+pub mod monitor;
 pub mod producer_ids;
 pub mod shard;
 pub mod slot;

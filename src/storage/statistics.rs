@@ -7,8 +7,7 @@ use metrics::{Counter, Histogram};
 pub struct StorageStats {
     /// Writes that made a group of appended batches count as committed.
     pub commits: Counter,
-    /// Batches in those writes, and their bytes.
-    pub committed_batches: Counter,
+    /// Bytes of batches in those writes.
     pub committed_bytes: Counter,
     /// From the start of such a write to its end.
     pub commit_latency: Histogram,

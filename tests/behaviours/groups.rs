@@ -105,7 +105,7 @@ fn coordinator_slot(broker: &Broker, group: &Str) -> u16 {
     (node % 1000) as u16
 }
 
-fn coordinator(broker: &Broker, group: &Str) -> Connection {
+pub fn coordinator(broker: &Broker, group: &Str) -> Connection {
     broker.connect(coordinator_slot(broker, group))
 }
 
@@ -149,7 +149,7 @@ fn become_stable(connection: &mut Connection, group: &Str, member: &str) -> (Str
     (joined.member_id, joined.generation_id)
 }
 
-fn commit(
+pub fn commit(
     connection: &mut Connection,
     group: &Str,
     (member, generation): (&str, i32),
@@ -169,7 +169,12 @@ fn commit(
         }],
         ..OffsetCommitRequest::default()
     };
-    connection.ask(8, &request).topics[0].partitions[0].error_code
+    let mut error = ErrorCode::NONE;
+    wait_until("the group is loaded", || {
+        error = connection.ask(8, &request).topics[0].partitions[0].error_code;
+        error != ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
+    });
+    error
 }
 
 fn fetch(connection: &mut Connection, group: &Str, topic: &Topic) -> Option<i64> {

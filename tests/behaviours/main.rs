@@ -16,6 +16,7 @@ mod fetch;
 mod groups;
 mod idempotence;
 mod metadata;
+mod monitoring;
 mod offsets;
 mod produce;
 mod program;

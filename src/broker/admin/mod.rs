@@ -1,74 +1,118 @@
-//! The admin port: `/healthz` and `/metrics` over plain HTTP/1.1, one request per connection.
+//! The admin port: `/healthz`, `/readyz` and `/metrics` over plain HTTP/1.1, one request per
+//! connection.
 //!
-//! Served by slot 0, which asks the other slots for their numbers at each scrape.
+//! Served by slot 0 from before the partitions are opened until after the last client has gone:
+//! who is told that the process lives (`/healthz`) is not yet told that it serves (`/readyz`).
 
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ::metrics::{CONTENT_TYPE, Snapshot, render};
+use ::metrics::CONTENT_TYPE;
 use bytes::{Bytes, BytesMut};
-use runtime::mesh::oneshot;
+use runtime::local::Event;
 use runtime::net::{Conn, Listener, Reader};
 use runtime::task::{Either, race};
 use runtime::{task, time};
 
-use crate::slot::Slot;
-use crate::slot::links::Message;
+use crate::monitor::scrape;
+use crate::slot::{Slot, Stop};
 
-/// Accepts until the process is asked to stop.
-pub async fn serve(slot: Rc<Slot>, listener: Listener) {
-    let open = Rc::new(std::cell::Cell::new(0usize));
-    loop {
-        match race(listener.accept(), runtime::shutdown_requested()).await {
-            Either::Left(Ok(conn)) if open.get() < CONNECTIONS_MAX => {
-                open.set(open.get() + 1);
-                let (slot, open) = (slot.clone(), open.clone());
-                task::spawn(async move {
-                    let deadline = time::now() + REQUEST_DEADLINE;
-                    if time::within(deadline, answer(&slot, conn)).await.is_err() {
-                        tracing::debug!("an admin request took too long");
-                    }
-                    open.set(open.get() - 1);
-                });
+/// The admin port of a host.
+#[derive(Default)]
+pub struct Admin {
+    /// Known once all slots serve.
+    slot: RefCell<Option<Rc<Slot>>>,
+    ended: Stop,
+    open: Cell<usize>,
+    /// One scrape at a time: two would only make both late.
+    scraping: Cell<bool>,
+    scraped: Event,
+}
+
+impl Admin {
+    /// All slots serve clients.
+    pub fn on_ready(&self, slot: &Rc<Slot>) {
+        *self.slot.borrow_mut() = Some(slot.clone());
+    }
+
+    /// Accepts no more.
+    pub fn end(&self) {
+        self.ended.set();
+    }
+
+    pub async fn serve(self: Rc<Self>, listener: Listener) {
+        loop {
+            match race(listener.accept(), self.ended.wait()).await {
+                Either::Left(Ok(conn)) if self.open.get() < CONNECTIONS_MAX => {
+                    self.open.set(self.open.get() + 1);
+                    let admin = self.clone();
+                    task::spawn(async move {
+                        let deadline = time::now() + REQUEST_DEADLINE;
+                        if time::within(deadline, admin.answer(conn)).await.is_err() {
+                            tracing::debug!("an admin request took too long");
+                        }
+                        admin.open.set(admin.open.get() - 1);
+                    });
+                }
+                Either::Left(Ok(_refused)) => {}
+                Either::Left(Err(why)) => {
+                    tracing::warn!(%why, "cannot accept an admin connection");
+                    time::sleep(ACCEPT_RETRY).await;
+                }
+                Either::Right(()) => return,
             }
-            Either::Left(Ok(_refused)) => {}
-            Either::Left(Err(why)) => {
-                tracing::warn!(%why, "cannot accept an admin connection");
-                time::sleep(ACCEPT_RETRY).await;
-            }
-            Either::Right(()) => return,
         }
+    }
+
+    async fn answer(&self, conn: Conn) {
+        let peer = conn.peer_addr();
+        let (mut from, mut to) = conn.split();
+        let response = match read_head(&mut from).await {
+            Some(head) => self.respond(&head).await,
+            None => http(400, PLAIN, "expected an HTTP/1.1 GET request\n"),
+        };
+        if let Err(why) = to.send(&[response]).await {
+            tracing::debug!(%peer, %why, "cannot answer an admin request");
+        }
+        to.shutdown();
+    }
+
+    async fn respond(&self, (method, path): &(String, String)) -> Bytes {
+        if method != "GET" {
+            return http(405, PLAIN, "only GET is served here\n");
+        }
+        let slot = self.slot.borrow().clone();
+        match (path.split('?').next().unwrap_or_default(), slot) {
+            ("/healthz", _) => http(200, PLAIN, "ok\n"),
+            ("/readyz" | "/metrics", None) => http(503, PLAIN, "starting\n"),
+            ("/readyz", Some(slot)) if slot.stopping.is_set() => http(503, PLAIN, "stopping\n"),
+            ("/readyz", Some(_)) => http(200, PLAIN, "ready\n"),
+            ("/metrics", Some(slot)) => {
+                let text = self.scrape(&slot).await;
+                http(200, CONTENT_TYPE, &text)
+            }
+            _ => http(404, PLAIN, "served here: /healthz, /readyz and /metrics\n"),
+        }
+    }
+
+    async fn scrape(&self, slot: &Rc<Slot>) -> String {
+        while self.scraping.replace(true) {
+            self.scraped.listen().await;
+        }
+        let _turn = Turn(self);
+        scrape(slot).await
     }
 }
 
-/// The numbers of all slots as one snapshot.
-pub async fn scrape(slot: &Slot) -> Snapshot {
-    let mut all = crate::slot::snapshot(slot);
-    let mut answers = Vec::new();
-    for other in slot.host.slot_indexes().filter(|&other| other != slot.index) {
-        let (reply, answer) = oneshot();
-        slot.links.send(other, Message::Scrape(reply)).await;
-        answers.push(answer);
-    }
-    for answer in answers {
-        if let Ok(snapshot) = answer.await {
-            all.merge(snapshot);
-        }
-    }
-    all
-}
+/// The one scrape under way; also one that is given up ends.
+struct Turn<'a>(&'a Admin);
 
-async fn answer(slot: &Slot, conn: Conn) {
-    let peer = conn.peer_addr();
-    let (mut from, mut to) = conn.split();
-    let response = match read_head(&mut from).await {
-        Some(head) => respond(slot, &head).await,
-        None => http(400, "text/plain", "expected an HTTP/1.1 GET request\n"),
-    };
-    if let Err(why) = to.send(&[response]).await {
-        tracing::debug!(%peer, %why, "cannot answer an admin request");
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.scraping.set(false);
+        self.0.scraped.notify_all();
     }
-    to.shutdown();
 }
 
 /// Method and path of the request; none when it is not HTTP or its head is too long.
@@ -93,22 +137,12 @@ async fn read_head(from: &mut Reader) -> Option<(String, String)> {
     None
 }
 
-async fn respond(slot: &Slot, (method, path): &(String, String)) -> Bytes {
-    if method != "GET" {
-        return http(405, "text/plain", "only GET is served here\n");
-    }
-    match path.split('?').next().unwrap_or_default() {
-        "/healthz" => http(200, "text/plain", "ok\n"),
-        "/metrics" => http(200, CONTENT_TYPE, &render(&scrape(slot).await)),
-        _ => http(404, "text/plain", "served here: /healthz and /metrics\n"),
-    }
-}
-
 fn http(status: u16, content_type: &str, body: &str) -> Bytes {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
         405 => "Method Not Allowed",
+        503 => "Service Unavailable",
         _ => "Not Found",
     };
     let length = body.len();
@@ -119,6 +153,7 @@ fn http(status: u16, content_type: &str, body: &str) -> Bytes {
     Bytes::from(head + body)
 }
 
+const PLAIN: &str = "text/plain";
 const CONNECTIONS_MAX: usize = 64;
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);

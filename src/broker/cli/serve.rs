@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::config::{ConfigError, FileConfig, Given, GivenTuning};
+use crate::logs::LogFormat;
 use crate::startup;
 
 /// Runs a broker: one slot per CPU core, each a broker node of its own for Kafka clients.
@@ -39,9 +40,16 @@ pub struct ServeArgs {
     /// CPUs to run slots on: all, or a list like 0,1,4-7 [default: all]
     #[arg(long, value_name = "LIST", env = "CORETIDE_CORES")]
     cores: Option<String>,
-    /// Address of /healthz and /metrics, or none [default: 127.0.0.1:9644]
+    /// Address of /healthz, /readyz and /metrics, or none [default: 127.0.0.1:9644]
     #[arg(long, value_name = "HOST:PORT", env = "CORETIDE_ADMIN_LISTEN")]
     admin_listen: Option<String>,
+    /// Of each metric of topics, partitions, groups or lags: the most series of a scrape; of
+    /// lags the largest are kept [default: 20000]
+    #[arg(long, value_name = "N", env = "CORETIDE_METRICS_SERIES")]
+    metrics_series: Option<u32>,
+    /// How log lines are written to standard error [default: text]
+    #[arg(long, value_name = "FORMAT", env = "CORETIDE_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
     /// Availability zone of this host, told to clients as rack
     #[arg(long, value_name = "ZONE", env = "CORETIDE_RACK")]
     rack: Option<String>,
@@ -69,6 +77,8 @@ impl ServeArgs {
             tuning: self.tuning,
             core_tuning: BTreeMap::new(),
             admin_listen: self.admin_listen,
+            metrics_series: self.metrics_series,
+            log_format: self.log_format,
             rack: self.rack,
             set: self
                 .set

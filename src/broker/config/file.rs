@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use toml::Value;
 
 use crate::config::{ConfigError, Given, GivenTuning};
+use crate::logs::LogFormat;
 
 /// A parsed configuration file.
 pub struct FileConfig;
@@ -42,6 +44,16 @@ fn take(given: &mut Given, key: &str, value: &Value) -> Result<(), ConfigError> 
         }
         "cores" => given.cores = Some(scalar(key, value)?),
         "admin-listen" => given.admin_listen = Some(scalar(key, value)?),
+        "metrics-series" => {
+            let text = scalar(key, value)?;
+            let wrong = |_| ConfigError(format!("metrics-series '{text}' is no number"));
+            given.metrics_series = Some(text.parse().map_err(wrong)?);
+        }
+        "log-format" => {
+            let text = scalar(key, value)?;
+            let wrong = |why| ConfigError(format!("log-format '{text}': {why}"));
+            given.log_format = Some(LogFormat::from_str(&text, false).map_err(wrong)?);
+        }
         "rack" => given.rack = Some(scalar(key, value)?),
         "set" => given.set = table_of_set(value)?,
         "core" => given.core_tuning = tables_of_cores(value)?,
@@ -109,5 +121,16 @@ fn unknown_key(unknown: &str) -> ConfigError {
     ConfigError(format!("unknown key '{unknown}'; {hint} Kafka's broker keys belong under [set]."))
 }
 
-const KEYS: [&str; 9] =
-    ["data-dir", "listen", "advertise", "host-id", "cores", "core", "admin-listen", "rack", "set"];
+const KEYS: [&str; 11] = [
+    "data-dir",
+    "listen",
+    "advertise",
+    "host-id",
+    "cores",
+    "core",
+    "admin-listen",
+    "metrics-series",
+    "log-format",
+    "rack",
+    "set",
+];

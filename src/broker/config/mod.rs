@@ -13,6 +13,8 @@ use std::path::PathBuf;
 
 use protocol::HostId;
 
+use crate::logs::LogFormat;
+
 pub use cores::{CoreList, available_cpus};
 pub use file::FileConfig;
 pub use size::ByteSize;
@@ -37,6 +39,9 @@ pub struct ServeConfig {
     pub core_tuning: BTreeMap<u16, Tuning>,
     /// Address of `/healthz` and `/metrics`; none switches it off.
     pub admin_listen: Option<SocketAddr>,
+    /// Of each metric with a label for a topic, partition or group, the most series of a scrape.
+    pub metrics_series: usize,
+    pub log_format: LogFormat,
     /// Availability zone, told to clients as `rack`.
     pub rack: Option<String>,
     /// Kafka's broker keys as given with `--set` or in `[set]`.
@@ -63,6 +68,8 @@ pub struct Given {
     /// By slot; from the file only.
     pub core_tuning: BTreeMap<u16, GivenTuning>,
     pub admin_listen: Option<String>,
+    pub metrics_series: Option<u32>,
+    pub log_format: Option<LogFormat>,
     pub rack: Option<String>,
     pub set: BTreeMap<String, String>,
 }
@@ -81,6 +88,8 @@ impl Given {
             self.core_tuning.insert(slot, own.or(&tuning));
         }
         self.admin_listen = self.admin_listen.or(weaker.admin_listen);
+        self.metrics_series = self.metrics_series.or(weaker.metrics_series);
+        self.log_format = self.log_format.or(weaker.log_format);
         self.rack = self.rack.or(weaker.rack);
         for (key, value) in weaker.set {
             self.set.entry(key).or_insert(value);
@@ -105,6 +114,8 @@ impl Given {
             tuning,
             core_tuning,
             admin_listen,
+            metrics_series: self.metrics_series.map_or(METRICS_SERIES_DEFAULT, |it| it as usize),
+            log_format: self.log_format.unwrap_or_default(),
             rack: self.rack,
             broker: self.set,
         })
@@ -159,5 +170,6 @@ fn parse_advertise(text: &str) -> Result<Advertise, ConfigError> {
 const DEFAULT_DATA_DIR: &str = "./coretide-data";
 const DEFAULT_LISTEN: &str = "127.0.0.1:9092";
 const DEFAULT_ADMIN_LISTEN: &str = "127.0.0.1:9644";
+const METRICS_SERIES_DEFAULT: usize = 20_000;
 const DEFAULT_HOST_ID: i32 = 1;
 const HOST_ID_MAX: i32 = 2_000_000;

@@ -16,6 +16,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use protocol::Str;
@@ -70,6 +71,8 @@ pub struct Answer {
     pub chunks: Vec<Bytes>,
     /// The memory that the chunks keep from being reused, until they are sent.
     pub lease: Option<Lease>,
+    /// How long it waited for others to write what was asked for.
+    pub waited: Duration,
 }
 
 impl Answer {

@@ -10,10 +10,10 @@ use runtime::net::Reader;
 use runtime::time::{self, Instant};
 
 use crate::connection::frames::FrameBuffer;
-use crate::connection::responder::{Begun, Pipeline};
+use crate::connection::responder::{Begun, Pipeline, Request};
 use crate::connection::{Connection, Outcome, limits};
 use crate::dispatch;
-use crate::slot::Slot;
+use crate::slot::{RequestTimes, Slot};
 
 /// Runs until the client closes, misbehaves, or the slot stops.
 pub(super) async fn run(
@@ -26,7 +26,8 @@ pub(super) async fn run(
     loop {
         match receiving.frames.next_frame(slot.socket_request_bytes_max()) {
             Ok(Some(frame)) => {
-                if !begin(slot, connection, pipeline, frame).await {
+                let arrived = receiving.arrived;
+                if !begin(slot, connection, pipeline, (frame, arrived)).await {
                     return;
                 }
                 receiving.on_frame_begun();
@@ -49,15 +50,17 @@ async fn begin(
     slot: &Rc<Slot>,
     connection: &Rc<Connection>,
     pipeline: &Rc<Pipeline>,
-    frame: Bytes,
+    (frame, arrived): (Bytes, Instant),
 ) -> bool {
-    let received = time::now();
-    connection.last_active.set(received);
+    let begun = time::now();
+    connection.last_active.set(begun);
     slot.metrics.bytes_in.add(frame.len() as u64);
     let (api, outcome) = dispatch::begin(slot, connection, frame).await;
     match outcome {
         Outcome::Silent => {
-            slot.metrics.on_answered(api, received, time::now());
+            let now = time::now();
+            let (done, waited) = (now, Duration::ZERO);
+            slot.metrics.on_answered(api, RequestTimes { arrived, begun, done, waited }, now);
             true
         }
         Outcome::Close(why) => {
@@ -66,7 +69,12 @@ async fn begin(
             false
         }
         reply @ (Outcome::Reply(_) | Outcome::Later(_)) => {
-            pipeline.push(connection, Begun { api, received, outcome: reply }).await
+            pipeline
+                .push(
+                    connection,
+                    Begun { request: Request { api, arrived, begun }, outcome: reply },
+                )
+                .await
         }
     }
 }
@@ -80,12 +88,14 @@ struct Receiving {
     lease: Option<Lease>,
     /// When the first byte of the frame at hand came.
     frame_begun: Option<Instant>,
+    /// When bytes came last.
+    arrived: Instant,
 }
 
 impl Receiving {
     fn new() -> Receiving {
         let (frames, step) = (FrameBuffer::default(), limits::RECEIVE_STEP_MIN_BYTES);
-        Receiving { frames, step, lease: None, frame_begun: None }
+        Receiving { frames, step, lease: None, frame_begun: None, arrived: time::now() }
     }
 
     fn adapt_step(&mut self, got: usize) {
@@ -129,7 +139,8 @@ impl Receiving {
                 }
             }
         };
-        connection.last_active.set(time::now());
+        self.arrived = time::now();
+        connection.last_active.set(self.arrived);
         match read {
             Ok(0) => {
                 if self.frames.pending() > 0 {

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_lite::future::poll_once;
@@ -15,13 +16,29 @@ use runtime::time::{self, Instant};
 
 use crate::connection::{Answer, Connection, Outcome, limits};
 use crate::dispatch::ApiIndex;
-use crate::slot::Slot;
+use crate::slot::{RequestTimes, Slot};
 
 /// A request whose answer is ready or on its way.
 pub(super) struct Begun {
-    pub api: ApiIndex,
-    pub received: Instant,
+    pub request: Request,
     pub outcome: Outcome,
+}
+
+/// What is remembered of a request for metrics.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub api: ApiIndex,
+    /// When its last byte came, and when its handler began.
+    pub arrived: Instant,
+    pub begun: Instant,
+}
+
+impl Request {
+    /// Its answer is ready now.
+    fn done(self) -> (ApiIndex, RequestTimes) {
+        let (arrived, begun, done) = (self.arrived, self.begun, time::now());
+        (self.api, RequestTimes { arrived, begun, done, waited: Duration::ZERO })
+    }
 }
 
 /// The bounded queue of begun requests of one connection.
@@ -72,7 +89,7 @@ impl Pipeline {
 #[derive(Default)]
 struct Outbox {
     chunks: Vec<Bytes>,
-    requests: Vec<(ApiIndex, Instant)>,
+    requests: Vec<(ApiIndex, RequestTimes)>,
     counted_bytes: usize,
     leases: Vec<Lease>,
     close: bool,
@@ -117,13 +134,13 @@ async fn collect(
 ) -> Outbox {
     let mut outbox = Outbox::default();
     let outcome = finish(first.outcome).await;
-    outbox.take(slot, connection, (first.api, first.received), outcome);
+    outbox.take(slot, connection, first.request.done(), outcome);
     while !outbox.full() {
         let Some(next) = pipeline.queue.try_pop() else { break };
         match poll_ready(next.outcome).await {
-            Ok(outcome) => outbox.take(slot, connection, (next.api, next.received), outcome),
+            Ok(outcome) => outbox.take(slot, connection, next.request.done(), outcome),
             Err(outcome) => {
-                *waiting = Some(Begun { outcome, ..next });
+                *waiting = Some(Begun { request: next.request, outcome });
                 break;
             }
         }
@@ -159,8 +176,8 @@ async fn flush(
     pipeline.sent.notify_all();
     let now = time::now();
     connection.last_active.set(now);
-    for (api, received) in outbox.requests {
-        slot.metrics.on_answered(api, received, now);
+    for (api, times) in outbox.requests {
+        slot.metrics.on_answered(api, times, now);
     }
     !outbox.close
 }
@@ -170,17 +187,17 @@ impl Outbox {
         &mut self,
         slot: &Slot,
         connection: &Connection,
-        request: (ApiIndex, Instant),
+        (api, times): (ApiIndex, RequestTimes),
         (outcome, counted): (Outcome, bool),
     ) {
         match outcome {
-            Outcome::Reply(Answer { chunks, lease }) => {
+            Outcome::Reply(Answer { chunks, lease, waited }) => {
                 self.leases.extend(lease);
                 if counted {
                     self.counted_bytes += chunks.iter().map(Bytes::len).sum::<usize>();
                 }
                 self.chunks.extend(chunks);
-                self.requests.push(request);
+                self.requests.push((api, RequestTimes { waited, ..times }));
             }
             Outcome::Silent => {}
             Outcome::Close(why) => {

@@ -41,6 +41,8 @@ pub struct PartitionRead {
     pub last_stable_offset: i64,
     pub log_start_offset: i64,
     pub records: Records,
+    /// How many they are, counted by offsets.
+    pub record_count: u64,
     pub diverging: Option<EpochEndOffset>,
     pub leader: Option<LeaderHint>,
     /// False when the partition is not read here at all.
@@ -55,6 +57,7 @@ impl PartitionRead {
             last_stable_offset: -1,
             log_start_offset: -1,
             records: Records::default(),
+            record_count: 0,
             diverging: None,
             leader: None,
             found: true,
@@ -175,7 +178,11 @@ async fn read_one(
     }
     let read = log.read(interest.fetch_offset, bytes_max, high_watermark, one_batch_at_least).await;
     match read {
-        Ok(chunk) => PartitionRead { records: chunk.slices.into_iter().collect(), ..positions },
+        Ok(chunk) => {
+            let record_count = (chunk.next_offset - interest.fetch_offset).max(0) as u64;
+            let records = chunk.slices.into_iter().collect();
+            PartitionRead { records, record_count, ..positions }
+        }
         Err(ReadError::OutOfRange { .. }) => PartitionRead::failed(ErrorCode::OFFSET_OUT_OF_RANGE),
         Err(why @ ReadError::Corrupt { .. }) => {
             tracing::error!(partition = %partition.name(), %why, "damaged records are not served");

@@ -62,6 +62,12 @@ impl Groups {
         Ok(pump)
     }
 
+    /// The pumps of this slot that are loaded.
+    pub fn serving(&self) -> Vec<Rc<Pump>> {
+        let pumps = self.pumps.borrow();
+        pumps.values().filter(|pump| pump.check_serving().is_ok()).cloned().collect()
+    }
+
     /// Every pump of this slot; an error while one of them is still being loaded.
     pub fn all(&self) -> Result<Vec<Rc<Pump>>, ErrorCode> {
         let pumps: Vec<_> = self.pumps.borrow().values().cloned().collect();

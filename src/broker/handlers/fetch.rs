@@ -55,8 +55,13 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
         Ok(begun) => begun,
         Err(refused) => return refuse_session(&cx, refused.0),
     };
-    let reads = read_or_wait(&cx, &begun, limits, min_bytes, wait).await;
-    answer(&cx, begun, (by_id, limits), reads)
+    let mut waited = Duration::ZERO;
+    let deadline = time::now() + wait;
+    let reads = read_or_wait(&cx, &begun, limits, min_bytes, (deadline, &mut waited)).await;
+    match answer(&cx, begun, (by_id, limits), reads) {
+        Outcome::Reply(answer) => Outcome::Reply(Answer { waited, ..answer }),
+        other => other,
+    }
 }
 
 fn limits(cx: &Context, request: &FetchRequest) -> Limits {
@@ -109,9 +114,8 @@ async fn read_or_wait(
     begun: &Begun,
     limits: Limits,
     min_bytes: i32,
-    wait: Duration,
+    (deadline, waited): (time::Instant, &mut Duration),
 ) -> Vec<PartitionRead> {
-    let deadline = time::now() + wait;
     loop {
         let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
         let waiter = plan.listen();
@@ -124,7 +128,9 @@ async fn read_or_wait(
         }
         // What was read so far is read again then: keeping it would pin memory for a waiter.
         drop(reads);
+        let begun_waiting = time::now();
         let moved = time::within(deadline, cx.slot.stopping.or(waiter.moved())).await;
+        *waited += time::now().since(begun_waiting);
         // At the deadline, or when the slot stops, what is there is the answer.
         if !matches!(moved, Ok(Some(()))) {
             let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
@@ -152,7 +158,7 @@ fn answer(
         if begun.kind == Kind::Incremental && !sessions.is_news(begun.session, &key, news) {
             continue;
         }
-        cx.slot.metrics.bytes_fetched.add(read.records.len() as u64);
+        count(cx, &key.topic, &read);
         let data = partition_data(
             cx,
             (key.index, limits.committed_only),
@@ -171,6 +177,23 @@ fn answer(
             Outcome::Reply(Answer { lease: cx.slot.answer_budget.try_lease(bytes), ..answer })
         }
         other => other,
+    }
+}
+
+fn count(cx: &Context, topic: &TopicKey, read: &PartitionRead) {
+    let bytes = read.records.len() as u64;
+    if bytes == 0 {
+        return;
+    }
+    cx.slot.metrics.records_fetched.add(read.record_count);
+    cx.slot.metrics.bytes_fetched.add(bytes);
+    let topic = match topic {
+        TopicKey::Name(name) => cx.slot.shard.topic(name),
+        TopicKey::Id(id) => cx.slot.shard.topic_by_id(*id),
+    };
+    if let Some(topic) = topic {
+        topic.traffic.fetched_records.add(read.record_count);
+        topic.traffic.fetched_bytes.add(bytes);
     }
 }
 

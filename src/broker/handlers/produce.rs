@@ -169,11 +169,16 @@ async fn begin(
     let records = batch.record_count();
     let bytes = batch.size_in_bytes();
     let log = partition.log().map_err(|why| refuse_unavailable(&why))?;
-    let appended = log.append(&batch, partition.leader_epoch(), time::wall_ms()).await;
+    let now_ms = time::wall_ms();
+    let appended = log.append(&batch, partition.leader_epoch(), now_ms).await;
     let appended = appended.map_err(|why| refuse_append(&why, &partition))?;
     if !appended.duplicate {
-        cx.slot.metrics.records_produced.add(records as u64);
-        cx.slot.metrics.bytes_produced.add(bytes as u64);
+        let (records, bytes) = (records as u64, bytes as u64);
+        cx.slot.metrics.records_produced.add(records);
+        cx.slot.metrics.bytes_produced.add(bytes);
+        topic.traffic.produced_records.add(records);
+        topic.traffic.produced_bytes.add(bytes);
+        partition.timeline().note(appended.base_offset, now_ms);
     }
     Ok(Begun::Appended { log, appended })
 }

@@ -16,6 +16,7 @@ use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ::metrics::Counter;
 use metadata::Image;
 use metadata::configs::TopicSettings;
 use metadata::image::{Closed, ClosedPartition, OpenedPartition};
@@ -43,8 +44,19 @@ pub struct Shard {
 pub struct LocalTopic {
     pub name: Str,
     pub id: Uuid,
+    pub traffic: Traffic,
     settings: RefCell<Rc<TopicSettings>>,
     partitions: RefCell<BTreeMap<i32, Rc<Partition>>>,
+}
+
+/// What clients wrote to and read from the part of a topic that this slot leads.
+#[derive(Default)]
+pub struct Traffic {
+    pub produced_records: Counter,
+    pub produced_bytes: Counter,
+    /// Counted by offsets.
+    pub fetched_records: Counter,
+    pub fetched_bytes: Counter,
 }
 
 // The keys come from the image, not from clients, so a fixed hasher is safe.
@@ -141,6 +153,7 @@ impl Shard {
         let topic = Rc::new(LocalTopic {
             name: opened.topic.clone(),
             id: opened.id,
+            traffic: Traffic::default(),
             settings: RefCell::new(Rc::new(settings)),
             partitions: RefCell::default(),
         });

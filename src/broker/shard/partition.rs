@@ -1,6 +1,6 @@
 //! One partition that this slot leads: its log, its leader epoch, and who waits for it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use storage::epochs::EpochEnd;
 use storage::{Log, LogOptions, OpenError, RecoveryReport};
 
 use crate::fetch::Interest;
+use crate::monitor::Timeline;
 use crate::shard::{LeaderHint, LocalTopic, log_options};
 use crate::slot::Slot;
 
@@ -57,6 +58,7 @@ pub struct Partition {
     state: RefCell<Result<Log, Unavailable>>,
     opening: Cell<bool>,
     opened: Event,
+    timeline: RefCell<Timeline>,
 }
 
 impl Partition {
@@ -71,7 +73,18 @@ impl Partition {
             state: RefCell::new(Err(Unavailable::Opening)),
             opening: Cell::new(false),
             opened: Event::new(),
+            timeline: RefCell::default(),
         }
+    }
+
+    /// The topic that it is a part of, as long as that is served here.
+    pub fn owner(&self) -> Option<Rc<LocalTopic>> {
+        self.owner.upgrade()
+    }
+
+    /// When its records were appended, for monitoring.
+    pub fn timeline(&self) -> RefMut<'_, Timeline> {
+        self.timeline.borrow_mut()
     }
 
     /// `topic-index`, as in file names and log lines.
@@ -81,6 +94,10 @@ impl Partition {
 
     pub fn log(&self) -> Result<Log, Unavailable> {
         self.state.borrow().clone()
+    }
+
+    pub fn is_offline(&self) -> bool {
+        matches!(&*self.state.borrow(), Err(Unavailable::Offline(_)))
     }
 
     pub fn leader_epoch(&self) -> i32 {

@@ -4,13 +4,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use ::metrics::Snapshot;
 use metadata::Image;
 use protocol::SlotIndex;
 use runtime::mesh::{Mesh, OneshotSender, oneshot};
 
 use crate::controller::Job;
 use crate::host::Identity;
+use crate::monitor::Question;
 
 /// One cross-core message.
 pub enum Message {
@@ -23,7 +23,7 @@ pub enum Message {
     /// Any slot to slot 0: something for the controller.
     Controller(Job),
     /// Slot 0 to the others: copy your numbers.
-    Scrape(OneshotSender<Snapshot>),
+    Monitor(Question),
     /// Any slot to slot 0: its connections are drained and its logs closed.
     Stopped,
 }

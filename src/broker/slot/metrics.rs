@@ -1,14 +1,15 @@
 //! What one slot counts, and its copy for a scrape.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ::metrics::{Counter, Histogram, Snapshot};
 use protocol::ApiKey;
 use runtime::local::Budget;
 use runtime::time::Instant;
 
-use crate::dispatch::ApiIndex;
+use crate::dispatch::{ApiIndex, pause_if_long};
 use crate::slot::Slot;
 
 /// The counters of one slot.
@@ -20,32 +21,60 @@ pub struct SlotMetrics {
     pub connections_refused: Counter,
     pub records_produced: Counter,
     pub bytes_produced: Counter,
+    pub records_fetched: Counter,
     pub bytes_fetched: Counter,
+    /// How late a task ran that wanted to run at a certain time.
+    pub delay: Histogram,
+    /// The part of the last second or so that the core was busy.
+    pub utilisation: Cell<f64>,
     requests: RefCell<BTreeMap<ApiKey, ApiMetrics>>,
+}
+
+/// When the parts of a request ended.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestTimes {
+    /// Its last byte came.
+    pub arrived: Instant,
+    /// Its handler began.
+    pub begun: Instant,
+    /// Its answer was ready, and so were those of the requests before it.
+    pub done: Instant,
+    /// Of the time between the two, what was spent waiting for others to write something.
+    pub waited: Duration,
 }
 
 #[derive(Default)]
 struct ApiMetrics {
+    queue: Histogram,
+    local: Histogram,
+    wait: Histogram,
     total: Histogram,
 }
 
 impl SlotMetrics {
     /// Counts an answer that left, or a request that wants none.
-    pub fn on_answered(&self, api: ApiIndex, received: Instant, now: Instant) {
+    pub fn on_answered(&self, api: ApiIndex, times: RequestTimes, now: Instant) {
         let Some(api) = api else { return };
-        let nanos = now.since(received).as_nanos() as u64;
+        let RequestTimes { arrived, begun, done, waited } = times;
+        let nanos = |time: Duration| time.as_nanos() as u64;
         let mut requests = self.requests.borrow_mut();
-        requests.entry(api).or_default().total.record_nanos(nanos);
+        let metrics = requests.entry(api).or_default();
+        metrics.queue.record_nanos(nanos(begun.since(arrived)));
+        metrics.local.record_nanos(nanos(done.since(begun).saturating_sub(waited)));
+        if !waited.is_zero() {
+            metrics.wait.record_nanos(nanos(waited));
+        }
+        metrics.total.record_nanos(nanos(now.since(arrived)));
     }
 }
 
-/// Copies the numbers of a slot.
-pub fn snapshot(slot: &Slot) -> Snapshot {
+/// Copies the numbers of a slot, in slices.
+pub async fn snapshot(slot: &Slot) -> Snapshot {
     let mut out = Snapshot::default();
     let core = slot.index.0.to_string();
     let labels = [("core", core.as_str())];
     let m = &slot.metrics;
-    let counters: [(&str, &str, u64); 8] = [
+    let counters: [(&str, &str, u64); 9] = [
         ("coretide_network_received_bytes", "Bytes of request frames received.", m.bytes_in.get()),
         ("coretide_network_sent_bytes", "Bytes of answers sent.", m.bytes_out.get()),
         ("coretide_connections_accepted", "Connections accepted.", m.connections_accepted.get()),
@@ -56,6 +85,7 @@ pub fn snapshot(slot: &Slot) -> Snapshot {
         ),
         ("coretide_records_produced", "Records appended by clients.", m.records_produced.get()),
         ("coretide_produced_bytes", "Bytes of record batches appended.", m.bytes_produced.get()),
+        ("coretide_records_fetched", "Offsets served to readers.", m.records_fetched.get()),
         ("coretide_fetched_bytes", "Bytes of record batches served.", m.bytes_fetched.get()),
         (
             "coretide_cross_core_messages",
@@ -79,8 +109,9 @@ pub fn snapshot(slot: &Slot) -> Snapshot {
     for (name, help, value) in gauges {
         out.gauge(name, help, &labels, value);
     }
-    requests(&mut out, slot, &core);
+    core_use(&mut out, slot, &core);
     storage(&mut out, slot, &core);
+    requests(&mut out, slot, &core).await;
     out
 }
 
@@ -92,9 +123,8 @@ fn budgets(slot: &Slot, of: impl Fn(&Budget) -> usize) -> f64 {
 fn storage(out: &mut Snapshot, slot: &Slot, core: &str) {
     let labels = [("core", core)];
     let stats = slot.storage.stats();
-    let counters: [(&str, &str, u64); 11] = [
+    let counters: [(&str, &str, u64); 10] = [
         ("coretide_commits", "Writes that committed appended batches.", stats.commits.get()),
-        ("coretide_committed_batches", "Batches committed.", stats.committed_batches.get()),
         ("coretide_committed_bytes", "Bytes of batches committed.", stats.committed_bytes.get()),
         (
             "coretide_tail_read_bytes",
@@ -126,19 +156,52 @@ fn storage(out: &mut Snapshot, slot: &Slot, core: &str) {
     out.gauge("coretide_cache_bytes", "Memory held for readers.", &labels, cached);
     let open = slot.storage.files_open() as f64;
     out.gauge("coretide_open_files", "Segment files open.", &labels, open);
-    let logs = slot.shard.topics();
-    let sizes = logs.iter().flat_map(|topic| topic.partitions()).filter_map(|it| it.log().ok());
-    let bytes: u64 = sizes.map(|log| log.size_bytes()).sum();
-    out.gauge("coretide_log_bytes", "Bytes of record batches kept.", &labels, bytes as f64);
 }
 
-fn requests(out: &mut Snapshot, slot: &Slot, core: &str) {
-    for (api, metrics) in slot.metrics.requests.borrow().iter() {
-        let labels = [("api", api.name()), ("core", core)];
-        let total = &metrics.total;
-        out.counter("coretide_requests", "Requests answered.", &labels, total.count());
-        let help =
-            "Time from a request's last byte to its answer's last byte handed to the socket.";
-        out.histogram("coretide_request_seconds", help, &labels, total);
+/// How busy the core is, and what that costs those who wait for it.
+fn core_use(out: &mut Snapshot, slot: &Slot, core: &str) {
+    let (labels, stats) = ([("core", core)], runtime::stats());
+    let seconds: [(&str, &str, Duration); 2] = [
+        ("coretide_core_busy_seconds", "Time spent running tasks.", stats.busy),
+        ("coretide_core_uptime_seconds", "Time since the core started.", stats.alive),
+    ];
+    for (name, help, time) in seconds {
+        out.float_counter(name, help, &labels, time.as_secs_f64());
+    }
+    let help = "Times that the core made no progress for more than a second.";
+    out.counter("coretide_core_stalls", help, &labels, stats.stalls);
+    let help = "Part of the last second that the core was busy.";
+    out.gauge("coretide_core_utilization_ratio", help, &labels, slot.metrics.utilisation.get());
+    let help = "How late tasks ran that were to run at a certain time.";
+    out.histogram("coretide_core_delay_seconds", help, &labels, &slot.metrics.delay);
+    let records = slot.metrics.records_produced.get() + slot.metrics.records_fetched.get();
+    let ratio = slot.links.sent() as f64 / records.max(1) as f64;
+    let help = "Messages to other slots for each record written or read since the start.";
+    out.gauge("coretide_cross_core_messages_per_record", help, &labels, ratio);
+}
+
+async fn requests(out: &mut Snapshot, slot: &Slot, core: &str) {
+    let apis: Vec<ApiKey> = slot.metrics.requests.borrow().keys().copied().collect();
+    for api in apis {
+        if let Some(metrics) = slot.metrics.requests.borrow().get(&api) {
+            requests_of(out, api, metrics, core);
+        }
+        pause_if_long().await;
+    }
+}
+
+fn requests_of(out: &mut Snapshot, api: ApiKey, metrics: &ApiMetrics, core: &str) {
+    let ApiMetrics { queue, local, wait, total } = metrics;
+    let labels = [("api", api.name()), ("core", core)];
+    out.counter("coretide_requests", "Requests answered.", &labels, total.count());
+    let help = "Time of requests: queue is from the last byte received to the handler's begin, \
+        local from there to the ready answer less wait, wait is for records that were not there \
+        yet, total is from the last byte received to the last byte handed to the socket.";
+    for (phase, histogram) in [("queue", queue), ("local", local), ("wait", wait), ("total", total)]
+    {
+        if phase != "wait" || histogram.count() > 0 {
+            let labels = [("api", api.name()), ("phase", phase), ("core", core)];
+            out.histogram("coretide_request_seconds", help, &labels, histogram);
+        }
     }
 }

@@ -23,7 +23,7 @@ use runtime::local::Budget;
 use storage::{Storage, StorageConfig};
 
 pub use connections::Connections;
-pub use metrics::{SlotMetrics, snapshot};
+pub use metrics::{RequestTimes, SlotMetrics, snapshot};
 pub use run::run;
 pub use signals::{Stop, Tally};
 

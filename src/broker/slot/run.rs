@@ -18,12 +18,13 @@ use runtime::{Core, Exit, task, time};
 
 use storage::{Storage, StorageConfig};
 
-use crate::admin;
+use crate::admin::Admin;
 use crate::controller::{CONTROLLER_SLOT, Controller, MetadataLog};
 use crate::host::{Host, Identity};
+use crate::monitor;
 use crate::shard::clear_strays;
 use crate::slot::links::{Links, Message};
-use crate::slot::{Slot, listener, metrics};
+use crate::slot::{Slot, listener};
 use crate::startup::{HostDirectory, StartError, open_host};
 
 /// Runs slot `core.index` of the host until the process is asked to stop.
@@ -44,6 +45,7 @@ pub async fn run(core: Core<Message>, host: Arc<Host>) -> Exit {
 async fn lead(links: Links, host: Arc<Host>) -> Result<(), StartError> {
     let started = time::now();
     let (directory, log) = open_host(&host).await?;
+    let admin = open_admin(&host)?;
     let identity = Arc::new(directory.identity.clone());
     let storage = StorageConfig::new(host.data_dir.clone(), Budget::new(STRAYS_MEMORY_BYTES));
     clear_strays(&Storage::new(storage), &log.image(), host.id).await?;
@@ -52,16 +54,12 @@ async fn lead(links: Links, host: Arc<Host>) -> Result<(), StartError> {
     }
     let slot = Slot::open(CONTROLLER_SLOT, host.clone(), identity, links, log.image()).await?;
     let clients = bind(&slot)?;
-    let admin = host.admin_listen.map(Listener::bind).transpose();
-    let admin = admin.map_err(|why| StartError::port(host.admin_listen, why))?;
     let controller = Rc::new(Controller::default());
     let done = Rc::new(runtime::local::Queue::bounded(1));
     task::spawn(keep_controller(controller.clone(), slot.clone(), log, done.clone()));
     task::spawn(messages(slot.clone(), Some(controller.clone())));
     slot.others_ready.wait_for(usize::from(host.slots) - 1).await;
-    if let Some(admin) = admin {
-        task::spawn(admin::serve(slot.clone(), admin));
-    }
+    admin.on_ready(&slot);
     ready_line(&host, time::now().since(started));
     serve(&slot, clients).await;
     controller.close();
@@ -70,7 +68,18 @@ async fn lead(links: Links, host: Arc<Host>) -> Result<(), StartError> {
     if let Some(log) = log {
         close_host(directory, log).await;
     }
+    admin.end();
     Ok(())
+}
+
+fn open_admin(host: &Host) -> Result<Rc<Admin>, StartError> {
+    let admin = Rc::new(Admin::default());
+    let listener = host.admin_listen.map(Listener::bind).transpose();
+    let listener = listener.map_err(|why| StartError::port(host.admin_listen, why))?;
+    if let Some(listener) = listener {
+        task::spawn(admin.clone().serve(listener));
+    }
+    Ok(admin)
 }
 
 async fn keep_controller(
@@ -127,6 +136,7 @@ fn bind(slot: &Slot) -> Result<Listener, StartError> {
 async fn serve(slot: &Rc<Slot>, clients: Listener) {
     task::spawn(listener::close_idle(slot.clone()));
     task::spawn(crate::shard::keep_house(slot.clone()));
+    task::spawn(monitor::keep_pulse(slot.clone()));
     listener::run(slot.clone(), clients).await;
     slot.stopping.set();
     let deadline = time::now() + DRAIN_TIME;
@@ -146,7 +156,7 @@ async fn messages(slot: Rc<Slot>, controller: Option<Rc<Controller>>) {
         let (_, message) = slot.links.receive().await;
         match message {
             Message::Publish(image, applied) => apply(&slot, image, applied).await,
-            Message::Scrape(reply) => drop(reply.send(metrics::snapshot(&slot))),
+            Message::Monitor(question) => monitor::answer(&slot, question),
             Message::Controller(job) => {
                 if let Some(controller) = &controller {
                     controller.take(job).await;

@@ -45,7 +45,7 @@ impl StartError {
 
 /// Runs a host until it is asked to stop.
 pub fn serve(config: ServeConfig) -> Result<ExitCode, StartError> {
-    logs::init();
+    logs::init(config.log_format);
     let cpus = config.cores.cpus(&available_cpus()?)?;
     let slots = slots_of(&config.data_dir)?.unwrap_or(0).max(cpus.len() as u16);
     let limits = runtime::raise_limits();

@@ -121,7 +121,7 @@ fn acknowledged_records_survive_whatever_happens() {
         ),
     };
     if std::env::var_os("CORETIDE_SIM_LOG").is_some() {
-        broker::logs::init();
+        broker::logs::init(broker::logs::LogFormat::Text);
     }
     let totals = run_seeds(|seed| play(seed, None), first, count);
     report_totals(count, &totals);
