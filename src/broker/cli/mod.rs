@@ -1,10 +1,12 @@
 //! The command line: what can be asked of `coretide`, with help that teaches.
 
 mod consume;
+mod datetime;
 mod group;
 mod log;
 mod produce;
 mod serve;
+mod table;
 mod topic;
 
 use std::process::ExitCode;

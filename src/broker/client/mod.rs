@@ -4,7 +4,10 @@
 //! broker that speaks the protocol. It retries what the protocol calls retriable, for a bounded
 //! time, and says what it waits for.
 
+pub mod consumer_protocol;
+pub mod group;
 mod node;
+pub mod positions;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
