@@ -30,7 +30,7 @@ pub struct ReadPlan {
 
 struct Target {
     interest: Interest,
-    partition: Result<Rc<Partition>, PartitionRead>,
+    partition: Result<Rc<Partition>, Box<PartitionRead>>,
 }
 
 /// What reading one partition gave.
@@ -97,7 +97,7 @@ fn find(
     slot: &Slot,
     key: &PartitionKey,
     interest: &Interest,
-) -> Result<Rc<Partition>, PartitionRead> {
+) -> Result<Rc<Partition>, Box<PartitionRead>> {
     let topic = match &key.topic {
         TopicKey::Name(name) => TopicRef::Name(name),
         TopicKey::Id(id) => TopicRef::Id(*id),
@@ -111,7 +111,7 @@ fn find(
                 error,
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID
             );
-            Err(PartitionRead { leader, found, ..PartitionRead::failed(error) })
+            Err(Box::new(PartitionRead { leader, found, ..PartitionRead::failed(error) }))
         }
     }
 }
@@ -135,7 +135,7 @@ pub async fn read_all(plan: &ReadPlan, limits: Limits) -> Vec<PartitionRead> {
     let mut out = Vec::with_capacity(plan.targets.len());
     for target in &plan.targets {
         let read = match &target.partition {
-            Err(failed) => failed.clone(),
+            Err(failed) => (**failed).clone(),
             Ok(partition) => {
                 let bytes_max = left.min(target.interest.max_bytes.max(0) as usize);
                 read_one(partition, &target.interest, bytes_max, first).await
