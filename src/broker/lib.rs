@@ -23,3 +23,4 @@ pub mod producer_ids;
 pub mod shard;
 pub mod slot;
 pub mod startup;
+pub mod top;

@@ -334,4 +334,4 @@ fn remove_leftovers(all: &Path) {
 /// Any one thing that is waited for comes within this time, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 pub const SLOTS: u16 = 2;
-const PROGRAM: &str = env!("CARGO_BIN_EXE_coretide");
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_coretide");

@@ -13,6 +13,7 @@ mod broker;
 mod configs;
 mod connection;
 mod fetch;
+mod group_commands;
 mod groups;
 mod idempotence;
 mod metadata;

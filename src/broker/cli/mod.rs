@@ -7,6 +7,7 @@ mod log;
 mod produce;
 mod serve;
 mod table;
+mod top;
 mod topic;
 
 use std::process::ExitCode;
@@ -36,6 +37,8 @@ pub enum Command {
     Produce(produce::ProduceArgs),
     /// Print the records of a topic
     Consume(consume::ConsumeArgs),
+    /// Show cores, groups and topics, live
+    Top(top::TopArgs),
     /// Look at and repair logs while no broker runs on them
     Log(log::LogArgs),
 }
@@ -48,6 +51,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Group(args) => group::run(args).map(|()| ExitCode::SUCCESS),
         Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
         Command::Consume(args) => consume::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Top(args) => top::run(args).map(|()| ExitCode::SUCCESS),
         Command::Log(args) => log::run(args),
     };
     match result {

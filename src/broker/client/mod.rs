@@ -6,6 +6,7 @@
 
 pub mod consumer_protocol;
 pub mod group;
+pub mod member;
 mod node;
 pub mod positions;
 
