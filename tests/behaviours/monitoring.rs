@@ -137,6 +137,43 @@ fn every_metric_is_described() {
     assert!(described.len() > 40, "{described:?}");
 }
 
+/// The alert rules, the dashboard and the guide name metrics that exist, and the guide names all.
+#[test]
+fn documents_name_real_metrics() {
+    let broker = Broker::start_new();
+    let topic = Topic::new(&broker, "named");
+    let mut leader = topic.leader(&broker, 0);
+    leader.write(&topic, 0, batch(&["x"]));
+    assert_eq!(leader.read(&topic, 0, 0).len(), 1);
+    let group = new_name("group");
+    let mut connection = coordinator(&broker, &group);
+    assert_eq!(commit(&mut connection, &group, ("", -1), (&topic, 0)), ErrorCode::NONE);
+    let scraped = scrape(&broker);
+    let mut series = BTreeSet::new();
+    for line in scraped.lines().filter(|line| !line.starts_with('#')) {
+        series.insert(line.split(['{', ' ']).next().unwrap().to_owned());
+    }
+    let named = |document: &str| {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(document);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let words = text.split(|it: char| !(it.is_ascii_alphanumeric() || it == '_'));
+        let metrics = words.filter(|it| it.starts_with("coretide_") || it.starts_with("process_"));
+        metrics.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    for document in ["alerts.yml", "grafana-dashboard.json"] {
+        let used = named(document);
+        assert!(used.len() > 15, "{document}: {used:?}");
+        let missing: Vec<_> = used.difference(&series).collect();
+        assert!(missing.is_empty(), "{document} names {missing:?}");
+    }
+    let families: BTreeSet<String> = scraped
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("# TYPE ")?.split(' ').next()?.to_owned()))
+        .collect();
+    let told = named("monitoring.md");
+    assert_eq!(told, families, "docs/monitoring.md lists every metric");
+}
+
 /// Of metrics that grow with what clients make, no more series are told than is permitted, and of
 /// lags the largest.
 #[test]
