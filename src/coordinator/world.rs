@@ -26,6 +26,8 @@ pub struct GroupSettings {
     pub members_max: usize,
     pub offset_metadata_chars_max: usize,
     pub offsets_retention_ms: i64,
+    /// The longest record that the log takes of a group.
+    pub record_bytes_max: usize,
 }
 
 /// Who sends a request.

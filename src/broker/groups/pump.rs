@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use coordinator::{Coordinator, GroupSettings, Output, Record, Reply, Ticket, World};
+use metadata::topic_name::OFFSETS_TOPIC;
 use protocol::batch::{BatchBuilder, Compression, NewRecord, ProduceRules, validate_for_append};
 use protocol::{ErrorCode, Str};
 use runtime::local::Event;
@@ -194,6 +195,7 @@ impl Pump {
         match load::load(log).await {
             Ok(_) if self.status.get() == Status::Closed => false,
             Ok(loaded) => {
+                runtime::reached("groups: loaded");
                 *self.coordinator.borrow_mut() = loaded;
                 self.status.set(Status::Serving);
                 self.decide(slot, |coordinator, world| (coordinator.on_loaded(world), ()));
@@ -255,6 +257,7 @@ impl Pump {
             let epoch = self.partition.leader_epoch();
             let appended = log.append(&batch, epoch, now_ms).await;
             written = appended.map_err(|why| why.to_string())?.last_offset + 1;
+            runtime::reached("groups: a batch appended");
         }
         log.committed(written).await.map_err(|why| why.to_string())
     }
@@ -292,6 +295,7 @@ fn now_ms() -> i64 {
 
 fn settings_of(slot: &Slot) -> GroupSettings {
     let groups = &slot.settings().groups;
+    let log = slot.shard.topic(OFFSETS_TOPIC).map(|topic| topic.settings().max_message_bytes);
     GroupSettings {
         initial_rebalance_delay_ms: i64::from(groups.initial_rebalance_delay_ms.max(0)),
         session_timeout_min_ms: groups.session_timeout_min_ms,
@@ -299,6 +303,7 @@ fn settings_of(slot: &Slot) -> GroupSettings {
         members_max: groups.members_max.max(1) as usize,
         offset_metadata_chars_max: groups.offset_metadata_max.max(0) as usize,
         offsets_retention_ms: i64::from(groups.offsets_retention_minutes) * 60_000,
+        record_bytes_max: log.map_or(0, |bytes| bytes.max(0) as usize),
     }
 }
 

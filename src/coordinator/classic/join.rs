@@ -71,7 +71,10 @@ impl ClassicGroup {
             if let Some(known) = self.members.get(id).map(|member| member.id.clone()) {
                 self.remove(&known, desk);
             }
+            // The others need not wait for one that may not join.
+            self.pending.remove(id);
             joining.refuse(&Str::EMPTY, ErrorCode::GROUP_MAX_SIZE_REACHED, desk);
+            self.maybe_complete_join(desk);
         } else if !self.supports(joining.request) {
             joining.refuse(id, ErrorCode::INCONSISTENT_GROUP_PROTOCOL, desk);
         } else if id.is_empty() {

@@ -29,6 +29,9 @@ impl ClassicGroup {
         }
         if self.is_leader(&id) {
             self.assign(request);
+            if self.to_record().encode().len() > desk.world.settings.record_bytes_max {
+                return self.refuse_assignment(desk);
+            }
             self.enter(State::Stable, desk);
             self.write(desk);
             for id in self.members.keys().cloned().collect::<Vec<_>>() {
@@ -65,6 +68,14 @@ impl ClassicGroup {
             let given = given.map(|it| Bytes::copy_from_slice(&it.assignment));
             member.assignment = given.unwrap_or_default();
         }
+    }
+
+    /// What members ask for and get is more than a record may hold: all are told, and join anew.
+    fn refuse_assignment(&mut self, desk: &mut Desk<'_>) {
+        for member in self.members.values_mut() {
+            member.refuse_sync(ErrorCode::UNKNOWN_SERVER_ERROR, desk);
+        }
+        self.prepare_rebalance(desk);
     }
 
     fn hand_out(&mut self, id: &Str, desk: &mut Desk<'_>) {

@@ -42,6 +42,7 @@ impl Bench {
                 members_max: 100,
                 offset_metadata_chars_max: 10,
                 offsets_retention_ms: 100_000,
+                record_bytes_max: 10_000,
             },
             log: Vec::new(),
             replies: BTreeMap::new(),

@@ -48,6 +48,45 @@ fn the_first_rebalance_waits_for_more_members() {
 }
 
 #[test]
+fn those_who_do_not_get_in_are_not_waited_for() {
+    let mut bench = Bench::new();
+    bench.settings.members_max = 2;
+    let first = bench.stable_group("g");
+    let ids: Vec<_> = (0..3)
+        .map(|_| {
+            let asked = bench.join(5, &joining("g", ""));
+            bench.joined(asked).unwrap().member_id
+        })
+        .collect();
+    let joins: Vec<_> = ids.iter().map(|id| bench.join(5, &joining("g", id))).collect();
+    let late = bench.join(5, &joining("g", &first));
+    for refused in [joins[2], late] {
+        let answer = bench.joined(refused).unwrap();
+        assert_eq!(answer.error_code, ErrorCode::GROUP_MAX_SIZE_REACHED);
+    }
+    for joined in &joins[..2] {
+        assert_eq!(bench.joined(*joined).unwrap().generation_id, 2);
+    }
+}
+
+#[test]
+fn an_assignment_that_no_record_can_hold_is_refused() {
+    let mut bench = Bench::new();
+    let (first, joined) = bench.new_member("g");
+    bench.pass(0);
+    let generation = bench.joined(joined).unwrap().generation_id;
+    let large = "x".repeat(10_000);
+    let asked = bench.sync(&syncing("g", &first, generation, &[(&first, &large)]));
+    assert_eq!(bench.synced(asked).unwrap().error_code, ErrorCode::UNKNOWN_SERVER_ERROR);
+    assert_eq!(bench.beat("g", &first, generation), ErrorCode::REBALANCE_IN_PROGRESS);
+    let again = bench.join(5, &joining("g", &first));
+    let generation = bench.joined(again).unwrap().generation_id;
+    let asked = bench.sync(&syncing("g", &first, generation, &[(&first, "x")]));
+    assert_eq!(bench.synced(asked).unwrap().assignment, "x");
+    bench.check_replay();
+}
+
+#[test]
 fn a_member_that_does_not_come_back_is_left_behind() {
     let mut bench = Bench::new();
     let first = bench.stable_group("g");
