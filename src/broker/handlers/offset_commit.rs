@@ -21,9 +21,16 @@ pub async fn handle(cx: Context, mut request: OffsetCommitRequest) -> Outcome {
         Err(error) => return cx.reply(&filled(response, Err(error))),
     };
     let version = cx.version();
-    let (outcomes, mark) = pump.decide(&cx.slot, |coordinator, world| {
-        coordinator.commit_offsets(world, &request, version)
-    });
+    let (outcomes, mark) = loop {
+        let (outcomes, mark) = pump.decide(&cx.slot, |coordinator, world| {
+            coordinator.commit_offsets(world, &request, version)
+        });
+        let accepts_outdated = runtime::sabotaged("accept an outdated generation");
+        if !accepts_outdated || outcomes != Err(ErrorCode::ILLEGAL_GENERATION) {
+            break (outcomes, mark);
+        }
+        request.generation_id_or_member_epoch += 1;
+    };
     drop(request);
     detach(&mut response);
     Outcome::Later(Box::pin(async move {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::{ErrorCode, Uuid};
+use protocol::{ErrorCode, Str, Uuid};
 
 pub type Value = u64;
 
@@ -141,6 +141,54 @@ impl FinalLog {
     }
 }
 
+/// What a member was given when it joined a generation of its group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Owned {
+    pub group: Str,
+    pub generation: i32,
+    pub topic: Uuid,
+    /// The instance id of a static member, the member id of another one.
+    pub owner: Str,
+    pub partitions: Vec<i32>,
+}
+
+/// What the leader of a generation handed in for a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Share {
+    pub group: Str,
+    pub generation: i32,
+    pub owner: Str,
+    pub partitions: Vec<i32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Unknown,
+    Done,
+    Refused,
+}
+
+/// One try to commit an offset that nobody else commits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit {
+    pub group: Str,
+    pub key: Key,
+    pub span: Span,
+    pub offset: i64,
+    /// In the name of a generation or member that was surely gone.
+    pub outdated: bool,
+    pub fate: Fate,
+}
+
+/// What was answered to the question how far a group has come; none when it never committed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Known {
+    pub group: Str,
+    pub key: Key,
+    pub span: Span,
+    pub offset: Option<i64>,
+}
+
 #[derive(Default, Debug)]
 pub struct History {
     pub produces: Vec<Produce>,
@@ -154,6 +202,10 @@ pub struct History {
     /// Topics whose deletion was asked for.
     pub deleted: BTreeSet<Uuid>,
     pub finals: BTreeMap<Key, FinalLog>,
+    pub owned: Vec<Owned>,
+    pub shares: Vec<Share>,
+    pub commits: Vec<Commit>,
+    pub known: Vec<Known>,
     pub values_made: u64,
 }
 

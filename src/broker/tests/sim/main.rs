@@ -8,6 +8,9 @@
 
 mod administering;
 mod client;
+mod committing;
+mod coordinating;
+mod group_rules;
 mod history;
 mod nemesis;
 mod producing;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::ErrorCode;
 
+use super::group_rules::{committed_is_a_register, groups_share};
 use super::history::{EARLIEST, History, Key, LATEST, Outcome, Produce, Sequence, Span};
 
 pub type Rule = fn(&History) -> Vec<String>;
@@ -21,6 +22,8 @@ pub const RULES: &[(&str, Rule)] = &[
     ("14 offsets are dense", offsets_are_dense),
     ("15 times are found", times_are_found),
     ("17 sequences are stored once and in order", sequences_are_stored_once),
+    ("21 groups share", groups_share),
+    ("22 what was committed is a register", committed_is_a_register),
     ("24 the start moves only where it may", start_moves_where_it_may),
 ];
 

@@ -1,10 +1,10 @@
 //! The rules themselves are tested: for each, histories that break it and one that keeps it.
 
-use protocol::{ErrorCode, Uuid};
+use protocol::{ErrorCode, Str, Uuid};
 
 use super::history::{
-    Deletion, EARLIEST, Fetch, FinalLog, History, Key, LATEST, Offsets, Outcome, Produce,
-    SeenBatch, SeenRecord, Sequence, Span, Value,
+    Commit, Deletion, EARLIEST, Fate, Fetch, FinalLog, History, Key, Known, LATEST, Offsets,
+    Outcome, Owned, Produce, SeenBatch, SeenRecord, Sequence, Share, Span, Value,
 };
 use super::rules::{RULES, check};
 
@@ -249,4 +249,79 @@ fn rule_24_the_start_moves_only_where_it_may() {
             h.finals.clear();
         }),
     );
+}
+
+const GROUP: Str = Str::from_static("g");
+
+/// One member of generation 4 has partition 0, the other partition 1, as the leader gave them.
+fn sharing() -> History {
+    let parts = [("a", vec![0]), ("b", vec![1])].map(|(name, partitions)| {
+        let (group, owner) = (GROUP, Str::from(name));
+        let topic = KEY.topic;
+        let owned = Owned { group, generation: 4, topic, owner, partitions };
+        let share = Share {
+            group: GROUP,
+            generation: 4,
+            owner: owned.owner.clone(),
+            partitions: owned.partitions.clone(),
+        };
+        (owned, share)
+    });
+    let (owned, shares) = parts.into_iter().unzip();
+    History { owned, shares, ..History::default() }
+}
+
+fn commit(at: u64, offset: i64, fate: Fate) -> Commit {
+    let span = if fate == Fate::Unknown { Span::since(at) } else { span(at) };
+    Commit { group: GROUP, key: KEY, span, offset, outdated: false, fate }
+}
+
+fn known(at: u64, offset: Option<i64>) -> Known {
+    Known { group: GROUP, key: KEY, span: span(at), offset }
+}
+
+#[test]
+fn rule_21_groups_share() {
+    keeps(&sharing());
+    let with = |change: fn(&mut History)| {
+        let mut history = sharing();
+        change(&mut history);
+        history
+    };
+    breaks("21", &with(|h| h.owned[1].partitions = vec![0]));
+    breaks("21", &with(|h| h.owned[1].partitions = vec![1, 2]));
+    breaks("21", &with(|h| h.shares[0].generation = 3));
+    let outdated = |fate| Commit { outdated: true, ..commit(10, 7, fate) };
+    breaks("21", &History { commits: vec![outdated(Fate::Done)], ..sharing() });
+    keeps(&History { commits: vec![outdated(Fate::Refused)], ..sharing() });
+}
+
+#[test]
+fn rule_22_what_was_committed_is_a_register() {
+    let told = |commits: &[Commit], known: &[Known]| History {
+        commits: commits.to_vec(),
+        known: known.to_vec(),
+        ..History::default()
+    };
+    let (first, second) = (commit(10, 1, Fate::Done), commit(20, 2, Fate::Done));
+    let both = [first.clone(), second.clone()];
+    keeps(&told(&both, &[known(5, None), known(16, Some(1)), known(30, Some(2))]));
+    // Lost, or gone back to what was before.
+    breaks("22", &told(&both, &[known(30, None)]));
+    breaks("22", &told(&both, &[known(30, Some(1))]));
+    breaks("22", &told(&both, &[known(30, Some(2)), known(40, Some(1))]));
+    // Read before it was sent, or never sent, or refused.
+    breaks("22", &told(&both, &[known(2, Some(1))]));
+    breaks("22", &told(&both, &[known(30, Some(3))]));
+    breaks("22", &told(&[commit(10, 1, Fate::Refused)], &[known(30, Some(1))]));
+    // While they overlap, either order may be.
+    let beside = commit(22, 3, Fate::Done);
+    let three = [first, second, beside];
+    keeps(&told(&three, &[known(30, Some(2)), known(40, Some(2))]));
+    breaks("22", &told(&three, &[known(30, Some(2)), known(40, Some(3))]));
+    // What was never answered may come late, or not at all, but only once.
+    let late = [commit(10, 1, Fate::Unknown), commit(20, 2, Fate::Done)];
+    keeps(&told(&late, &[known(30, Some(2))]));
+    keeps(&told(&late, &[known(30, Some(2)), known(40, Some(1)), known(50, Some(1))]));
+    breaks("22", &told(&late, &[known(30, Some(1)), known(40, Some(2)), known(50, Some(1))]));
 }

@@ -101,14 +101,21 @@ pub struct Session {
     pub run: Rc<Run>,
     clients: BTreeMap<SocketAddr, Rc<Client>>,
     leaders: BTreeMap<Key, SocketAddr>,
+    /// Who coordinates a group, as far as is known.
+    pub coordinators: BTreeMap<Str, SocketAddr>,
 }
 
 impl Session {
     pub fn new(run: &Rc<Run>) -> Self {
-        Self { run: run.clone(), clients: BTreeMap::new(), leaders: BTreeMap::new() }
+        Self {
+            run: run.clone(),
+            clients: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            coordinators: BTreeMap::new(),
+        }
     }
 
-    async fn connect(&mut self, address: SocketAddr) -> Result<Rc<Client>, Lost> {
+    pub async fn connect(&mut self, address: SocketAddr) -> Result<Rc<Client>, Lost> {
         if let Some(client) = self.clients.get(&address).filter(|client| !client.is_lost()) {
             return Ok(client.clone());
         }

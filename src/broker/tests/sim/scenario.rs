@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use protocol::Uuid;
+use protocol::{Str, Uuid};
 use runtime::time::sleep;
 
 use super::administering::{come_and_go, make_topic, reshape};
+use super::committing::{commit_alone, read_committed, take_part};
 use super::nemesis::{FAULTS, Fault, Nemesis};
 use super::producing::Producer;
 use super::rules::check;
@@ -23,13 +24,21 @@ const FINDINGS_MAX: usize = 30;
 /// How long a partition that was damaged is tried to be read.
 const DAMAGED_READING_MAX: Duration = Duration::from_secs(5);
 
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 8] = [
     ("log.segment.delete.delay.ms", "500"),
     ("log.retention.check.interval.ms", "1000"),
     ("auto.create.topics.enable", "false"),
+    ("group.initial.rebalance.delay.ms", "100"),
+    ("group.min.session.timeout.ms", "1000"),
+    ("offsets.topic.num.partitions", "2"),
+    // Clocks jump by days, and what was committed stays.
+    ("offsets.retention.minutes", "5256000"),
     // The server's clock jumps, the clients' does not.
     ("log.message.timestamp.after.max.ms", "9223372036854775807"),
 ];
+
+/// The group of those who are no members.
+const ALONE: Str = Str::from_static("alone");
 
 pub struct Report {
     pub findings: Vec<String>,
@@ -51,6 +60,9 @@ struct Plan {
     relaxed: bool,
     /// Whether topics get more partitions and other configurations meanwhile.
     reshapes: bool,
+    /// Groups with members.
+    groups: u64,
+    members: u64,
 }
 
 impl Plan {
@@ -71,6 +83,8 @@ impl Plan {
             faults: 1 + draw(10),
             relaxed: true,
             reshapes: draw(2) == 0,
+            groups: draw(3),
+            members: 1 + draw(4),
         }
     }
 }
@@ -90,7 +104,7 @@ pub fn play(seed: u64, sabotage: Option<&'static str>) -> Report {
     }
     stage.simulation.run_for(Duration::from_millis(500));
     nemesis.check_alive();
-    finish(&stage, &run);
+    finish(&stage, &run, &plan);
     report(stage, &run)
 }
 
@@ -147,10 +161,23 @@ fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
     for _ in 0..plan.browsers {
         client(stage, run, Session::new(run).browse());
     }
+    for group in 0..plan.groups {
+        for number in 0..plan.members {
+            client(stage, run, take_part(run.clone(), group_name(group), number));
+        }
+    }
+    if plan.groups > 0 {
+        client(stage, run, commit_alone(run.clone(), ALONE));
+        client(stage, run, commit_alone(run.clone(), ALONE));
+    }
     client(stage, run, come_and_go(run.clone()));
     if plan.reshapes {
         client(stage, run, reshape(run.clone()));
     }
+}
+
+fn group_name(number: u64) -> Str {
+    Str::from(format!("group-{number}"))
 }
 
 async fn produce(run: Rc<Run>, batches: u64, pause_ms: u64) {
@@ -173,11 +200,18 @@ async fn produce(run: Rc<Run>, batches: u64, pause_ms: u64) {
 }
 
 /// Everything has healed: the clients bring to an end what they began, and all is read once more.
-fn finish(stage: &Stage, run: &Rc<Run>) {
+fn finish(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
     run.stopping.set(true);
     let idle = stage.simulation.run_until(|_| run.active.get() == 0, HEALING_MAX);
     if !idle {
         return run.find(format!("{} clients never finished", run.active.get()));
+    }
+    if plan.groups > 0 {
+        // What is known of groups then comes from the log alone.
+        stage.simulation.kill(&stage.server);
+        stage.start_server();
+        let groups = (0..plan.groups).map(group_name).chain([ALONE]);
+        groups.for_each(|group| client(stage, run, read_committed(run.clone(), group)));
     }
     read_everything(stage, run);
     let read = stage.simulation.run_until(|_| run.active.get() == 0, HEALING_MAX);

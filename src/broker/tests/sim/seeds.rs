@@ -131,7 +131,7 @@ fn acknowledged_records_survive_whatever_happens() {
 }
 
 /// What many seeds together must have come across, or they test less than they seem to.
-const REACHED: [&str; 37] = [
+const REACHED: [&str; 43] = [
     "a sync failed",
     "a write failed",
     "batch resent",
@@ -147,6 +147,12 @@ const REACHED: [&str; 37] = [
     "disk slow",
     "duplicate answered",
     "fetch out of range",
+    "group: a committed offset was read",
+    "group: a member fell silent",
+    "group: an outdated commit refused",
+    "group: synced",
+    "groups: a batch appended",
+    "groups: loaded",
     "killed",
     "leader epoch grew",
     "link cut",
@@ -226,4 +232,14 @@ fn an_acknowledgement_before_it_is_durable_is_noticed() {
 #[test]
 fn an_index_that_is_trusted_is_noticed() {
     is_noticed("trust the index");
+}
+
+#[test]
+fn an_outdated_generation_that_commits_is_noticed() {
+    is_noticed("accept an outdated generation");
+}
+
+#[test]
+fn committed_offsets_that_are_not_replayed_are_noticed() {
+    is_noticed("forget committed offsets");
 }
