@@ -140,7 +140,7 @@ impl BatchBuilder {
     }
 }
 
-fn write_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+pub(super) fn write_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         None => varint::write(out, -1),
         Some(bytes) => {

@@ -40,11 +40,11 @@ const _: () = assert!(HEADER_BYTES - ATTRIBUTES_AT == CHECKED_HEADER_BYTES);
 /// Header bytes that the checksum covers.
 pub(super) const CHECKED_HEADER_BYTES: usize = 40;
 
-const CODEC_MASK: i16 = 0x07;
+pub(super) const CODEC_MASK: i16 = 0x07;
 pub(super) const LOG_APPEND_TIME_BIT: i16 = 1 << 3;
 pub(super) const TRANSACTIONAL_BIT: i16 = 1 << 4;
 pub(super) const CONTROL_BIT: i16 = 1 << 5;
-const DELETE_HORIZON_BIT: i16 = 1 << 6;
+pub(super) const DELETE_HORIZON_BIT: i16 = 1 << 6;
 
 /// Who gave the records of a batch their timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,7 @@ mod recompress;
 pub mod record;
 mod reject;
 mod scan;
+mod thin;
 mod validate;
 mod varint;
 
@@ -45,6 +46,7 @@ pub use header::{BatchError, BatchHeader, HEADER_BYTES, TimestampType};
 pub use iterate::{Batches, split_first};
 pub use record::{HeaderIter, RecordError, RecordHeader, RecordIter, RecordView};
 pub use reject::{RecordFault, RecordFaultKind, RejectedBatch, Rejection};
+pub use thin::{emptied, thinned};
 pub use validate::{
     CompressionPolicy, ProduceRules, ValidBatch, estimated_micros, validate_for_append,
     validate_within,
