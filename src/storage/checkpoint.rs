@@ -12,7 +12,7 @@
 //! 8    8  sequence number of the write
 //! 16  16  topic id
 //! 32   4  partition
-//! 36   4  flags: 1 clean, 2 possibly short, 4 relaxed
+//! 36   4  flags: 1 clean, 2 possibly short, 4 relaxed, 8 thinned
 //! 40   8  incarnation of the host that wrote it
 //! 48   8  log start offset
 //! 56   8  recovery point: base offset of its segment
@@ -79,6 +79,8 @@ pub struct Checkpoint {
     pub possibly_short: bool,
     /// Behind the recovery point the page cache was trusted, so a power loss may have left holes.
     pub relaxed: bool,
+    /// Segments were compacted once: offsets may be missing between batches.
+    pub thinned: bool,
     pub incarnation: i64,
     pub log_start_offset: i64,
     pub recovery_point: RecoveryPoint,
@@ -222,6 +224,7 @@ impl Checkpoint {
             clean: flags & 1 != 0,
             possibly_short: flags & 2 != 0,
             relaxed: flags & 4 != 0,
+            thinned: flags & 8 != 0,
             incarnation: int8(fields, 40),
             log_start_offset: int8(fields, 48),
             recovery_point,
@@ -231,7 +234,10 @@ impl Checkpoint {
     }
 
     fn flags(&self) -> i32 {
-        i32::from(self.clean) | i32::from(self.possibly_short) << 1 | i32::from(self.relaxed) << 2
+        i32::from(self.clean)
+            | i32::from(self.possibly_short) << 1
+            | i32::from(self.relaxed) << 2
+            | i32::from(self.thinned) << 3
     }
 }
 

@@ -18,6 +18,7 @@ mod statistics;
 mod store;
 mod windows;
 
+pub mod compaction;
 pub mod entry_log;
 pub mod envelope;
 pub mod epochs;
@@ -26,6 +27,7 @@ pub mod offline;
 pub mod open_files;
 pub mod producer;
 
+pub use compaction::{CleanError, Cleaned, Cleaner};
 pub use errors::{
     AppendError, CommitError, CreateError, DeleteRecordsError, OpenError, ReadError, TruncateError,
     Unavailable,

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use runtime::local::Budget;
 
+use crate::compaction::plan::Wishes;
+
 /// What the logs of one slot share.
 pub struct StorageConfig {
     /// Holds `<topic>-<partition>/` directories and `deleted/`.
@@ -64,7 +66,7 @@ impl StorageConfig {
 }
 
 /// The topic configuration that storage obeys, under Kafka's names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LogOptions {
     /// `segment.bytes`: a segment that would grow beyond it is sealed first.
     pub segment_bytes: u64,
@@ -84,6 +86,10 @@ pub struct LogOptions {
     pub cleanup_delete: bool,
     /// `compact` in `cleanup.policy`: offsets may be missing between batches.
     pub cleanup_compact: bool,
+    /// `delete.retention.ms`: how long a tombstone stays after the first round that meets it.
+    pub delete_retention_ms: i64,
+    /// `min.compaction.lag.ms`, `max.compaction.lag.ms`, `min.cleanable.dirty.ratio`
+    pub compaction: Wishes,
     /// `flush.messages`: 1 makes every acknowledged write durable, more is *relaxed*: the page
     /// cache acknowledges, and a sync follows after that many records.
     pub flush_messages: i64,
@@ -115,6 +121,12 @@ impl Default for LogOptions {
             retention_bytes: -1,
             cleanup_delete: true,
             cleanup_compact: false,
+            delete_retention_ms: 86_400_000,
+            compaction: Wishes {
+                min_compaction_lag_ms: 0,
+                max_compaction_lag_ms: i64::MAX,
+                min_cleanable_dirty_ratio: 0.5,
+            },
             flush_messages: 1,
             flush_ms: i64::MAX,
             file_delete_delay_ms: 60_000,

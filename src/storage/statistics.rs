@@ -25,4 +25,9 @@ pub struct StorageStats {
     pub checkpoints: Counter,
     pub rolls: Counter,
     pub deleted_segments: Counter,
+    /// Rounds of cleaning, what they read and wrote, and how long they took.
+    pub cleaner_rounds: Counter,
+    pub cleaner_read_bytes: Counter,
+    pub cleaner_written_bytes: Counter,
+    pub cleaner_latency: Histogram,
 }

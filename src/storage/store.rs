@@ -101,6 +101,7 @@ impl Storage {
             clean: true,
             possibly_short: false,
             relaxed: false,
+            thinned: false,
             incarnation: self.parts.config.incarnation,
             log_start_offset: 0,
             recovery_point: RecoveryPoint::at_start(0),

@@ -22,6 +22,7 @@ impl Log {
         if log.check_service().is_err() {
             return;
         }
+        let _uncleaned = log.clean_turn.keep_off().await;
         log.wait_until_written().await;
         log.finish_sealed().await;
         log.sync_relaxed().await;
@@ -44,6 +45,7 @@ impl Log {
         if log.check_service().is_err() {
             return;
         }
+        let _uncleaned = log.clean_turn.keep_off().await;
         log.wait_until_written().await;
         let _at_rest = log.wait_until_at_rest().await;
         log.end_service(Unavailable::Closed);
@@ -57,6 +59,7 @@ impl Log {
         if log.check_service() == Err(Unavailable::Deleted) {
             return Ok(());
         }
+        let _uncleaned = log.clean_turn.keep_off().await;
         log.wait_until_written().await;
         let _at_rest = log.wait_until_at_rest().await;
         log.end_service(Unavailable::Deleted);

@@ -21,6 +21,8 @@ pub struct DiskReader {
     log: Rc<LogInner>,
     segment: i64,
     limit: u64,
+    /// The exchanges before it began: after another one, its windows are of the wrong file.
+    exchanges: u64,
     current: Option<Rc<Window>>,
     /// Windows of this reader are part of an answer: it must not wait for memory any more, which
     /// others may hold in the same way.
@@ -32,6 +34,8 @@ pub enum DiskError {
     Read(ReadError),
     /// Memory is short, and the reader holds some.
     Short,
+    /// Another segment has taken the place of the one that is read.
+    Exchanged,
 }
 
 impl DiskError {
@@ -40,6 +44,7 @@ impl DiskError {
         match self {
             DiskError::Read(error) => error,
             DiskError::Short => unreachable!("only a reader that holds windows runs short"),
+            DiskError::Exchanged => unreachable!("whoever cuts a log keeps the cleaner off"),
         }
     }
 }
@@ -78,7 +83,8 @@ impl Pieces {
 
 impl DiskReader {
     pub fn new(log: &Rc<LogInner>, segment: i64, limit: u64) -> DiskReader {
-        DiskReader { log: Rc::clone(log), segment, limit, current: None, holds: false }
+        let (log, exchanges) = (Rc::clone(log), log.exchanges());
+        DiskReader { log, segment, limit, exchanges, current: None, holds: false }
     }
 
     /// Asks for the windows of `from..to` without waiting for them, as far as memory is free.
@@ -173,6 +179,10 @@ impl DiskReader {
         let lease = self.log.storage.memory().lease(size.next_multiple_of(BLOCK) + BLOCK).await;
         let file = self.log.file_for_reading(self.segment).await?;
         let block = file.read_at(position, size).await?.holding(lease);
+        if self.log.exchanges() != self.exchanges {
+            // Whoever asked looks at that, too, and asks again.
+            return Ok(Bytes::new());
+        }
         if block.len() < size {
             return Err(self.corrupt(position, "the file is shorter than the log"));
         }
@@ -185,12 +195,14 @@ impl DiskReader {
     /// The window that holds `position`, good at least up to `needed_to`, which lies in it.
     async fn window(&mut self, position: u64, needed_to: u64) -> Result<Rc<Window>, DiskError> {
         if let Some(window) = &self.current
+            && self.log.exchanges() == self.exchanges
             && window.start() <= position
             && needed_to <= window.end()
         {
             return Ok(Rc::clone(window));
         }
         self.current = None;
+        self.check_segment()?;
         let number = position / WINDOW_BYTES as u64;
         // As much as there is, so that a growing segment does not make it read twice.
         let needed_to = needed_to.max(window_end(number).min(self.limit));
@@ -213,12 +225,18 @@ impl DiskReader {
                 reading
             }
         };
-        let window = reading.wait().await.map_err(ReadError::Io)?;
+        let window = reading.wait().await;
+        self.check_segment()?;
+        let window = window.map_err(ReadError::Io)?;
         if window.end() < needed_to {
             return Err(self.corrupt(window.end(), "the file is shorter than the log").into());
         }
         self.current = Some(Rc::clone(&window));
         Ok(window)
+    }
+
+    fn check_segment(&self) -> Result<(), DiskError> {
+        if self.log.exchanges() == self.exchanges { Ok(()) } else { Err(DiskError::Exchanged) }
     }
 
     /// Reads a window in a task of its own: its readers may go away, the read may not.

@@ -43,6 +43,7 @@ impl LogInner {
 
     /// The index of a sealed segment.
     pub async fn sealed_index(self: &Rc<Self>, base: i64) -> Result<Rc<SegmentIndex>, ReadError> {
+        let exchanges = self.exchanges();
         let (size, sums) = {
             let state = self.state.borrow();
             let Some(segment) = state.sealed.iter().find(|s| s.base_offset == base) else {
@@ -57,6 +58,11 @@ impl LogInner {
         if let Some(sums) = sums {
             let (dir, policy) = (self.dir.borrow().clone(), self.index_policy());
             let loaded = load_index(&dir, base, policy, size, Entries::All(sums)).await?;
+            if self.exchanges() != exchanges {
+                // Of another segment, perhaps: whoever asked finds out and asks again.
+                let index = loaded.unwrap_or_else(|| SegmentIndex::new(base, policy));
+                return Ok(Rc::new(index));
+            }
             if let Some(index) = loaded {
                 return Ok(self.keep_index(base, index));
             }
@@ -153,7 +159,7 @@ impl LogInner {
         size: u64,
     ) -> Result<SegmentIndex, ReadError> {
         let mut index = SegmentIndex::new(base, self.index_policy());
-        let gaps = self.options.borrow().cleanup_compact;
+        let gaps = self.has_gaps();
         let mut chain = Chain { next_offset: base, epoch: -1, gaps };
         let file = self.file_for_reading(base).await?;
         let mut scanner = Scanner::new(file, size);

@@ -28,6 +28,20 @@ impl Log {
         timestamp: i64,
         upto: i64,
     ) -> Result<Option<TimestampOffset>, ReadError> {
+        loop {
+            let exchanges = self.inner.exchanges();
+            let found = self.first_from(timestamp, upto).await;
+            if self.inner.exchanges() == exchanges {
+                return found;
+            }
+        }
+    }
+
+    async fn first_from(
+        &self,
+        timestamp: i64,
+        upto: i64,
+    ) -> Result<Option<TimestampOffset>, ReadError> {
         let log = &self.inner;
         for base in log.segment_bases() {
             let reaches = match log.largest(base).await? {
@@ -49,6 +63,16 @@ impl Log {
     /// The first record that has the largest timestamp of the log; none in a log without
     /// timestamps.
     pub async fn max_timestamp(&self) -> Result<Option<TimestampOffset>, ReadError> {
+        loop {
+            let exchanges = self.inner.exchanges();
+            let found = self.newest().await;
+            if self.inner.exchanges() == exchanges {
+                return found;
+            }
+        }
+    }
+
+    async fn newest(&self) -> Result<Option<TimestampOffset>, ReadError> {
         let log = &self.inner;
         let mut newest: Option<crate::index::TimeEntry> = None;
         for base in log.segment_bases() {

@@ -32,6 +32,7 @@ pub use lookup::TimestampOffset;
 pub use read::ReadChunk;
 pub use retention::Retained;
 pub(crate) use tail::CHUNK_BYTES_MAX;
+pub(crate) use turn::{Turn, TurnGuard};
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,7 @@ use runtime::local::Event;
 use runtime::time::Instant;
 
 use crate::checkpoint::Checkpoint;
+use crate::compaction::CleanTurn;
 use crate::directory::SegmentFile;
 use crate::epochs::{EpochEnd, LeaderEpochs};
 use crate::errors::Unavailable;
@@ -53,7 +55,6 @@ use crate::producer::{ProducerDescription, Producers};
 use crate::segment::{ActiveSegment, SealedSegment, TrailerSalt};
 use crate::store::Storage;
 use tail::Tail;
-use turn::Turn;
 use turned_away::TurnedAway;
 use waiters::Waiters;
 
@@ -78,6 +79,15 @@ pub(crate) struct LogInner {
     pub save_turn: Turn,
     pub seal_turn: Turn,
     pub register_turn: Turn,
+    pub clean_turn: CleanTurn,
+    /// A round met damage: no other is tried until the log is opened again.
+    pub uncleanable: Cell<bool>,
+    /// How often segments were exchanged. What was read from a sealed segment's file, and what is
+    /// known of it, counts only as long as this is the same.
+    pub exchanges: Cell<u64>,
+    /// Between two sealed segments that have the same base offset: who wants to read waits.
+    pub exchanging: Cell<bool>,
+    pub exchanged: Event,
     pub waiters: Waiters,
     pub advanced: Event,
     /// Where reads from disk ended last, to recognise who reads on.
@@ -113,6 +123,8 @@ pub(crate) struct State {
     /// Of a relaxed log: records that only the page cache has.
     pub unsynced_records: u64,
     pub sync_scheduled: bool,
+    /// Up to here the log was cleaned, as far as is known.
+    pub cleaned_to: i64,
     pub checkpoint: Checkpoint,
     pub checkpoint_sequence: u64,
 }
@@ -248,6 +260,26 @@ impl LogInner {
         IndexPolicy {
             interval_bytes: options.index_interval_bytes,
             bytes_max: options.segment_index_bytes,
+        }
+    }
+
+    /// Whether offsets may be missing between batches, as compaction leaves them.
+    pub fn has_gaps(&self) -> bool {
+        self.options.borrow().cleanup_compact || self.state.borrow().checkpoint.thinned
+    }
+
+    pub fn exchanges(&self) -> u64 {
+        self.exchanges.get()
+    }
+
+    /// Waits while segments change hands.
+    pub async fn wait_for_exchange(&self) {
+        loop {
+            let listen = self.exchanged.listen();
+            if !self.exchanging.get() {
+                return;
+            }
+            listen.await;
         }
     }
 

@@ -47,15 +47,21 @@ impl Log {
         upto: i64,
         min_one_batch: bool,
     ) -> Result<ReadChunk, ReadError> {
-        let wanted = Wanted { offset, max_bytes, upto, min_one_batch };
-        if let Some(chunk) = self.inner.read_tail(wanted)? {
-            self.inner.storage.stats().tail_read_bytes.add(chunk.bytes as u64);
-            return Ok(chunk);
+        let mut wanted = Wanted { offset, max_bytes, upto, min_one_batch };
+        loop {
+            if let Some(chunk) = self.inner.read_tail(wanted)? {
+                self.inner.storage.stats().tail_read_bytes.add(chunk.bytes as u64);
+                return Ok(chunk);
+            }
+            let chunk = self.inner.read_disk(wanted).await?;
+            runtime::reached("read from disk");
+            self.inner.storage.stats().disk_read_bytes.add(chunk.bytes as u64);
+            if chunk.bytes > 0 || chunk.next_offset <= wanted.offset || chunk.next_offset >= upto {
+                return Ok(chunk);
+            }
+            // Compaction has left nothing here: on behind the gap.
+            wanted.offset = chunk.next_offset;
         }
-        let chunk = self.inner.read_disk(wanted).await?;
-        runtime::reached("read from disk");
-        self.inner.storage.stats().disk_read_bytes.add(chunk.bytes as u64);
-        Ok(chunk)
     }
 }
 
@@ -63,6 +69,14 @@ impl Wanted {
     fn nothing(self) -> ReadChunk {
         let next_offset = self.offset;
         ReadChunk { slices: Vec::new(), bytes: 0, base_offset: -1, next_offset }
+    }
+
+    /// Whether a batch that begins at `first` cannot be the one behind `expected`, or the first.
+    fn is_misplaced(self, first: i64, expected: Option<i64>, gaps: bool) -> bool {
+        match expected {
+            Some(expected) => first < expected || (first > expected && !gaps),
+            None => first > self.offset && !gaps && !runtime::sabotaged("trust the index"),
+        }
     }
 
     /// Whether a batch goes with what has been gathered.
@@ -105,8 +119,25 @@ impl LogInner {
     }
 
     async fn read_disk(self: &Rc<Self>, wanted: Wanted) -> Result<ReadChunk, ReadError> {
+        loop {
+            self.wait_for_exchange().await;
+            let exchanges = self.exchanges();
+            let read = self.read_present(wanted).await;
+            if self.exchanges() == exchanges {
+                return read;
+            }
+            runtime::reached("read: again after an exchange");
+        }
+    }
+
+    /// The answer counts when no segments were exchanged meanwhile.
+    async fn read_present(self: &Rc<Self>, wanted: Wanted) -> Result<ReadChunk, ReadError> {
+        let exchanges = self.exchanges();
         let first = self.read_segment(wanted).await;
         let Err(ReadError::Corrupt { .. }) = first else { return first };
+        if self.exchanges() != exchanges {
+            return first;
+        }
         runtime::reached("read: index doubted");
         // The index may have led to a place that is no batch.
         let base = self.segment_of(wanted.offset);
@@ -117,9 +148,13 @@ impl LogInner {
     }
 
     async fn read_segment(self: &Rc<Self>, wanted: Wanted) -> Result<ReadChunk, ReadError> {
+        let exchanges = self.exchanges();
         let base = self.segment_of(wanted.offset);
         let start = self.scan_start(base, wanted.offset).await?;
-        let gaps = self.options.borrow().cleanup_compact;
+        if self.exchanges() != exchanges {
+            return Ok(wanted.nothing());
+        }
+        let gaps = self.has_gaps();
         let Some(limit) = self.disk_limit(base) else {
             // It left between two awaits: retention or truncation took it.
             let state = self.state.borrow();
@@ -140,11 +175,7 @@ impl LogInner {
             };
             let (first, last) = (header.base_offset, header.last_offset());
             let size = header.size_in_bytes();
-            let misplaced = match expected {
-                Some(expected) => first < expected || (first > expected && !gaps),
-                None => first > wanted.offset && !gaps && !runtime::sabotaged("trust the index"),
-            };
-            if misplaced || last < first {
+            if last < first || wanted.is_misplaced(first, expected, gaps) {
                 if gathered.bytes > 0 {
                     break;
                 }
@@ -159,6 +190,7 @@ impl LogInner {
                     Ok(()) => gathered.add(first, last, size),
                     Err(_) if gathered.bytes > 0 => break,
                     Err(DiskError::Read(error)) => return Err(error),
+                    Err(DiskError::Exchanged) => break,
                     Err(DiskError::Short) => {
                         let alone = reader.batch_alone(position, &header).await?;
                         gathered.add(first, last, size);

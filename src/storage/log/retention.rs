@@ -27,9 +27,12 @@ pub struct Retained {
     pub log_start_offset: i64,
 }
 
-/// Segments, oldest first, and whether the active one is expired with them.
+/// What is expired: the segments that end at or before an offset.
+#[derive(Clone, Copy)]
 struct Expired {
-    sealed: usize,
+    /// Base offset of the oldest segment that is kept.
+    below: i64,
+    /// All sealed ones are, and the active one with them.
     active: bool,
 }
 
@@ -39,16 +42,23 @@ impl Log {
         let log = &self.inner;
         log.check_service()?;
         let clock_jumped = log.storage.clock_has_jumped(now_ms);
-        let by_age = if clock_jumped { Expired::NONE } else { log.expired_by_age(now_ms).await? };
+        let exchanges = log.exchanges();
+        let by_age =
+            if clock_jumped { Ok(Expired::NONE) } else { log.expired_by_age(now_ms).await };
+        let by_age = match log.exchanges() == exchanges {
+            true => by_age?,
+            // Segments went from under it: the next pass sees what there is then.
+            false => Expired::NONE,
+        };
         let by_size = log.expired_by_size();
         let _turn = log.turn.take().await;
         log.check_service()?;
         let rolls = by_age.active || by_size.active;
-        let mut count = by_age.sealed.max(by_size.sealed).max(log.below_start());
+        let mut below = by_age.below.max(by_size.below).max(log.state.borrow().log_start);
         if rolls && log.roll_expired(now_ms).await {
-            count = log.state.borrow().sealed.len();
+            below = log.state.borrow().active.base_offset;
         }
-        Ok(log.delete_oldest(count).await)
+        Ok(log.delete_below(below).await)
     }
 
     /// Raises the log start to `offset`, which may lie inside a batch, and deletes the segments
@@ -66,14 +76,14 @@ impl Log {
         }
         if offset > log_start {
             log.raise_log_start(offset).await;
-            log.delete_oldest(log.below_start()).await;
+            log.delete_below(offset).await;
         }
         Ok(self.log_start_offset())
     }
 }
 
 impl Expired {
-    const NONE: Expired = Expired { sealed: 0, active: false };
+    const NONE: Expired = Expired { below: -1, active: false };
 }
 
 impl LogInner {
@@ -85,21 +95,22 @@ impl LogInner {
         let oldest_kept = now_ms.saturating_sub(options.retention_ms);
         let bases: Vec<i64> =
             self.state.borrow().sealed.iter().map(|segment| segment.base_offset).collect();
-        for (number, base) in bases.iter().enumerate() {
-            if self.newest_ms(*base).await? >= oldest_kept {
-                return Ok(Expired { sealed: number, active: false });
+        for base in bases {
+            if self.newest_ms(base).await? >= oldest_kept {
+                return Ok(Expired { below: base, active: false });
             }
         }
         let (active, size) = {
             let state = self.state.borrow();
             (state.active.base_offset, state.active.size)
         };
+        let below = active;
         let active = size > 0 && self.newest_ms(active).await? < oldest_kept;
-        Ok(Expired { sealed: bases.len(), active })
+        Ok(Expired { below, active })
     }
 
     /// How new a segment is.
-    async fn newest_ms(self: &Rc<Self>, base: i64) -> Result<i64, ReadError> {
+    pub async fn newest_ms(self: &Rc<Self>, base: i64) -> Result<i64, ReadError> {
         if let Largest::Known(largest) = self.largest(base).await? {
             return Ok(largest.timestamp);
         }
@@ -114,22 +125,23 @@ impl LogInner {
         }
         let state = self.state.borrow();
         let mut surplus = state.size_bytes().saturating_sub(options.retention_bytes as u64);
-        for (number, segment) in state.sealed.iter().enumerate() {
+        for segment in &state.sealed {
             if surplus < segment.size {
-                return Expired { sealed: number, active: false };
+                return Expired { below: segment.base_offset, active: false };
             }
             surplus -= segment.size;
         }
         let active = state.active.size > 0 && surplus >= state.active.size;
-        Expired { sealed: state.sealed.len(), active }
+        Expired { below: state.active.base_offset, active }
     }
 
-    /// Segments that lie wholly below the log start.
-    fn below_start(&self) -> usize {
+    /// How many sealed segments end at or before `offset`, and where the last of them ends.
+    fn ending_by(&self, offset: i64) -> (usize, Option<i64>) {
         let state = self.state.borrow();
         let nexts = state.sealed.iter().skip(1).map(|segment| segment.base_offset);
-        let nexts = nexts.chain([state.active.base_offset]);
-        nexts.take_while(|next| *next <= state.log_start).count().min(state.sealed.len())
+        let nexts = nexts.chain([state.active.base_offset]).take(state.sealed.len());
+        let ending = nexts.take_while(|next| *next <= offset);
+        ending.fold((0, None), |(count, _), next| (count + 1, Some(next)))
     }
 
     /// Everything is expired: the active segment is sealed, so that it can go as well.
@@ -151,19 +163,10 @@ impl LogInner {
         }
     }
 
-    /// Deletes up to `count` of the oldest segments. The caller holds the turn.
-    async fn delete_oldest(self: &Rc<Self>, count: usize) -> Retained {
-        let (count, new_start) = {
-            let state = self.state.borrow();
-            let next_base = |number: usize| {
-                let next = state.sealed.get(number + 1);
-                next.map_or(state.active.base_offset, |next| next.base_offset)
-            };
-            let committed = state.committed;
-            let allowed = (0..count).take_while(|number| next_base(*number) <= committed).count();
-            (allowed, allowed.checked_sub(1).map(next_base))
-        };
-        let Some(new_start) = new_start else {
+    /// Deletes the segments that end at or before `below`. The caller holds the turn.
+    async fn delete_below(self: &Rc<Self>, below: i64) -> Retained {
+        let committed = self.state.borrow().committed;
+        let Some(new_start) = self.ending_by(below.min(committed)).1 else {
             return Retained {
                 log_start_offset: self.state.borrow().log_start,
                 ..Default::default()
@@ -174,6 +177,8 @@ impl LogInner {
         // A segment is not deleted while it is being finished.
         let _sealing = self.seal_turn.take().await;
         let mut retained = Retained::default();
+        // Cleaning may have made one of several meanwhile, which then stays as a whole.
+        let (count, _) = self.ending_by(new_start);
         let mut bases = Vec::with_capacity(count);
         {
             let state = &mut *self.state.borrow_mut();

@@ -288,6 +288,18 @@ impl Tail {
         Some(chunk.cost())
     }
 
+    /// Lets go of the written chunks of segments up to the one with this base offset; returns the
+    /// bytes they held.
+    pub fn forget_segments_to(&mut self, base: i64) -> usize {
+        let mut held = 0;
+        while self.chunks.front().is_some_and(|chunk| chunk.segment <= base)
+            && let Some(bytes) = self.evict_oldest()
+        {
+            held += bytes;
+        }
+        held
+    }
+
     /// Forgets everything; nothing may be waiting to be written. Returns the bytes that were held.
     pub fn clear(&mut self) -> usize {
         assert!(!self.has_unwritten(), "unwritten batches must not be forgotten");

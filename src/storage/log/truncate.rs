@@ -11,6 +11,7 @@ use super::disk::{DiskError, DiskReader};
 use super::indexes::indexed;
 use super::{Log, LogInner, parse_snapshot_name, producer_batch, snapshot_name};
 use crate::checkpoint::RecoveryPoint;
+use crate::compaction;
 use crate::directory::SegmentFile;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::errors::{ReadError, TruncateError};
@@ -47,6 +48,7 @@ impl Log {
         if offset >= self.log_end_offset() {
             return Ok(self.log_end_offset());
         }
+        let _uncleaned = log.clean_turn.keep_off().await;
         log.wait_until_written().await;
         log.sync_relaxed().await;
         // Nothing that works in the background may hold on to what goes.
@@ -192,6 +194,12 @@ impl LogInner {
     }
 
     async fn move_recovery_point_back(&self, cut: &Cut) -> Result<(), TruncateError> {
+        if self.state.borrow().cleaned_to > cut.end {
+            // What will stand there is not clean.
+            let dir = self.dir.borrow().clone();
+            compaction::forget(&dir).await?;
+            self.state.borrow_mut().cleaned_to = compaction::NOWHERE;
+        }
         let epochs = cut.epochs.to_file();
         runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), &epochs).await?;
         let offsets = cut.index.offsets().to_file(0);

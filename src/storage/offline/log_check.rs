@@ -222,6 +222,8 @@ impl LogCheck {
             let name = SegmentFile::Log.name(log_start);
             self.fault_at(&name, 0, Some(log_start), FaultKind::SegmentMissing);
         }
+        let thinned = checkpoint.is_some_and(|checkpoint| checkpoint.thinned);
+        let options = VerifyOptions { gaps: options.gaps || thinned, ..options };
         let mut chain = Chain { next_offset: first, epoch: -1, gaps: options.gaps };
         for (number, base) in bases.iter().copied().enumerate() {
             if base != chain.next_offset && !(options.gaps && base > chain.next_offset) {

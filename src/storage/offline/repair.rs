@@ -160,6 +160,7 @@ fn write_checkpoint(
         clean: false,
         possibly_short: cut || known.is_some_and(|known| known.possibly_short),
         relaxed: known.is_some_and(|known| known.relaxed),
+        thinned: known.is_some_and(|known| known.thinned),
         incarnation: known.map_or(0, |known| known.incarnation),
         log_start_offset: log_start.min(end).max(first.min(end)),
         recovery_point: RecoveryPoint::at_start(first.min(end)),

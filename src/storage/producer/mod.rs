@@ -88,6 +88,14 @@ pub struct Producers {
     end_offset: i64,
 }
 
+/// Where a producer's last batch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastOfProducer {
+    /// Last offset of its last batch of records; none when only a marker is remembered.
+    pub last_offset: Option<i64>,
+    pub epoch: i16,
+}
+
 /// A producer as DescribeProducers shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProducerDescription {
@@ -225,6 +233,15 @@ impl Producers {
     /// In the order of producer ids.
     pub fn describe(&self) -> Vec<ProducerDescription> {
         self.entries.iter().map(|(id, entry)| entry.describe(*id)).collect()
+    }
+
+    /// Where the last batch of each producer is, by producer id.
+    pub fn last_of_each(&self) -> BTreeMap<i64, LastOfProducer> {
+        let last = |entry: &ProducerEntry| LastOfProducer {
+            last_offset: entry.last_batch().map(|batch| batch.last_offset),
+            epoch: entry.epoch,
+        };
+        self.entries.iter().map(|(id, entry)| (*id, last(entry))).collect()
     }
 
     /// Room for one more: first the expired go, then a sixteenth of all, the longest idle first,

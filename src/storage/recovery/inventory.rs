@@ -10,6 +10,8 @@ use runtime::fs::Entry;
 
 use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
+use crate::compaction::CLEANED_TO_FILE_NAME;
+use crate::compaction::exchange::CLEANED_SUFFIX;
 use crate::directory::{DELETED_SUFFIX, IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
 use crate::errors::OpenError;
@@ -24,6 +26,8 @@ pub struct Inventory {
     /// End offsets of the producer snapshots.
     pub snapshots: Vec<i64>,
     pub has_epochs: bool,
+    /// A file says up to where the log was cleaned.
+    pub has_cleaned_to: bool,
     pub checkpoint: Checkpoint,
     pub checkpoint_sequence: u64,
     /// The checkpoint could not be read and says only what the segments' names say.
@@ -60,7 +64,9 @@ impl Inventory {
                 Some((base, SegmentFile::Log)) => drop(segments.insert(base, entry.len)),
                 Some(_) => {}
                 None if name.ends_with(DELETED_SUFFIX) => leftovers.push(entry.name.clone()),
-                None if name.ends_with(".tmp") => unfinished.push(entry.name.clone()),
+                None if name.ends_with(".tmp") || name.ends_with(CLEANED_SUFFIX) => {
+                    unfinished.push(entry.name.clone());
+                }
                 None => {}
             }
             snapshots.extend(parse_snapshot_name(name));
@@ -71,7 +77,7 @@ impl Inventory {
         // A deletion whose renames were lost in part.
         unfinished.extend(orphans(&entries, &segments));
         unfinished.extend(take_unborn(&mut segments));
-        let [has_identity, has_checkpoint, has_epochs, has_register] = found;
+        let [has_identity, has_checkpoint, has_epochs, has_register, has_cleaned_to] = found;
         if segments.is_empty() && (!has_checkpoint || is_beginning(dir).await?) {
             // A creation that was cut short, which may be begun again.
             return Err(OpenError::Missing(dir.to_path_buf()));
@@ -102,6 +108,7 @@ impl Inventory {
             segments,
             snapshots,
             has_epochs,
+            has_cleaned_to,
             checkpoint,
             checkpoint_sequence,
             checkpoint_lost,
@@ -249,6 +256,7 @@ fn guessed_checkpoint(identity: Identity, segments: &BTreeMap<i64, u64>) -> Chec
         clean: false,
         possibly_short: false,
         relaxed: false,
+        thinned: false,
         incarnation: 0,
         log_start_offset: first,
         recovery_point: RecoveryPoint::at_start(first),
@@ -256,5 +264,10 @@ fn guessed_checkpoint(identity: Identity, segments: &BTreeMap<i64, u64>) -> Chec
     }
 }
 
-const KNOWN: [&str; 4] =
-    [IDENTITY_FILE_NAME, CHECKPOINT_FILE_NAME, EPOCHS_FILE_NAME, REGISTER_FILE_NAME];
+const KNOWN: [&str; 5] = [
+    IDENTITY_FILE_NAME,
+    CHECKPOINT_FILE_NAME,
+    EPOCHS_FILE_NAME,
+    REGISTER_FILE_NAME,
+    CLEANED_TO_FILE_NAME,
+];

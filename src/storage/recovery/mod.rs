@@ -20,12 +20,15 @@ pub use inventory::{Inventory, is_beginning};
 pub use scanner::Scanner;
 
 use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use runtime::local::Event;
 
 use crate::checkpoint::Checkpoint;
-use crate::directory::Identity;
+use crate::compaction::exchange::{self, Unfinished};
+use crate::compaction::{self};
+use crate::directory::{Identity, SegmentFile};
 use crate::epochs::LeaderEpochs;
 use crate::errors::OpenError;
 use crate::index::SegmentIndex;
@@ -81,6 +84,7 @@ pub async fn open(
     options: Rc<LogOptions>,
 ) -> Result<(Log, RecoveryReport), OpenError> {
     let dir = storage.log_dir(topic, identity.partition);
+    finish_exchange(&dir, identity).await?;
     let inventory = Inventory::take(&dir, identity).await?;
     let checkpoint = inventory.checkpoint;
     let log = blank(storage, topic, identity, options, checkpoint, inventory.checkpoint_sequence);
@@ -96,16 +100,39 @@ pub async fn open(
     if report.clean && inventory.must_settle_checkpoint() {
         log.inner.sync_checkpoint().await?;
     }
+    let inventory_has_cleaned_to = inventory.has_cleaned_to;
     inventory.remove_leftovers().await?;
     let short = report.possibly_short;
     if short && !checkpoint.possibly_short {
         log.inner.change_checkpoint(|checkpoint| checkpoint.possibly_short = true).await;
     }
     report.mark();
+    if inventory_has_cleaned_to {
+        let cleaned_to = compaction::load(&dir).await?;
+        log.inner.state.borrow_mut().cleaned_to = cleaned_to;
+    }
     if !report.clean {
         log.inner.finish_sealed_in_background();
     }
     Ok((log, report))
+}
+
+/// An exchange of segments that was ordered is finished before anything is looked at.
+async fn finish_exchange(dir: &Path, identity: Identity) -> Result<(), OpenError> {
+    let damaged = |file: PathBuf, offset, position, reason| {
+        Err(OpenError::Damaged { file, offset, position, reason })
+    };
+    match exchange::finish(dir, identity).await {
+        Ok(_) => Ok(()),
+        Err(Unfinished::Io(error)) => Err(error.into()),
+        Err(Unfinished::Order(why)) => {
+            damaged(dir.join(exchange::EXCHANGE_FILE_NAME), -1, 0, why.to_string())
+        }
+        Err(Unfinished::Length { base, expected, found }) => {
+            let reason = format!("the cleaned segment should have {expected} bytes");
+            damaged(dir.join(SegmentFile::Log.name(base)), base, found, reason)
+        }
+    }
 }
 
 /// The log that `create_log` has just made.
@@ -142,6 +169,11 @@ fn blank(
         allocation_turn: Default::default(),
         save_turn: Default::default(),
         seal_turn: Default::default(),
+        clean_turn: Default::default(),
+        uncleanable: Cell::new(false),
+        exchanges: Cell::new(0),
+        exchanging: Cell::new(false),
+        exchanged: Event::new(),
         register_turn: Default::default(),
         waiters: Default::default(),
         advanced: Event::new(),
@@ -197,6 +229,7 @@ fn blank_state(storage: &Storage, checkpoint: Checkpoint, checkpoint_sequence: u
         last_append: None,
         unsynced_records: 0,
         sync_scheduled: false,
+        cleaned_to: compaction::NOWHERE,
         checkpoint,
         checkpoint_sequence,
     }

@@ -51,7 +51,7 @@ struct Start {
 impl<'a> Walk<'a> {
     pub fn new(log: &'a Rc<LogInner>, inventory: &'a Inventory) -> Walk<'a> {
         let point = inventory.checkpoint.recovery_point;
-        let gaps = log.options.borrow().cleanup_compact;
+        let gaps = log.has_gaps();
         let limits = log.storage.producer_limits();
         Walk {
             log,
@@ -219,9 +219,13 @@ impl<'a> Walk<'a> {
             let next = bases.get(number + 1).map(|(base, _)| *base);
             let last = match next {
                 Some(next) if next == self.chain.next_offset => false,
+                // Offsets are missing at a segment's end, and nothing else is there.
                 Some(next) if self.chain.gaps && next > self.chain.next_offset => {
-                    self.chain.next_offset = next;
-                    false
+                    let ending = judge(&mut scanner, position, None, self.log.salt(base)).await?;
+                    if ending == Ending::Clean {
+                        self.chain.next_offset = next;
+                    }
+                    ending != Ending::Clean
                 }
                 _ => true,
             };
