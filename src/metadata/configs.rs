@@ -27,7 +27,7 @@ mod topic_settings;
 mod value;
 
 pub use broker_keys::broker_keys;
-pub use broker_settings::{BrokerSettings, InternalTopicSettings};
+pub use broker_settings::{BrokerSettings, CleanerSettings, InternalTopicSettings};
 pub use check::{SetFor, check_broker, check_client_metrics, check_group, check_topic};
 pub use describe::{
     Described, DescribedConfig, describe_all_nodes, describe_client_metrics, describe_group,
@@ -37,7 +37,7 @@ pub use error::ConfigError;
 pub use key::{ConfigKey, Effect, Importance, Kind, Rule, Scope};
 pub use layers::{BrokerLayers, Outranked, Synonym};
 pub use lookup::{Family, nearest};
-pub use served::{COMPACTION, GROUPS, REPLICATION, TRANSACTIONS};
+pub use served::{GROUPS, REPLICATION, TRANSACTIONS};
 pub use source::Source;
 pub use static_settings::{StaticSettings, Warning};
 pub use topic_settings::{CleanupPolicy, CompressionType, TimestampType, TopicSettings};

@@ -4,6 +4,7 @@
 //! deleted, a new leader epoch or topic configuration is handed on. What is found here is led
 //! here; everything else is answered from the image (see `routing`).
 
+mod cleaning;
 mod housekeeping;
 mod partition;
 mod routing;
@@ -24,6 +25,7 @@ use protocol::{Str, Uuid};
 use runtime::local::{Event, Queue};
 use runtime::task;
 
+pub use cleaning::{Cleaning, keep_clean};
 pub use housekeeping::keep_house;
 pub use partition::{Partition, Unavailable};
 pub use routing::{LeaderHint, Misrouted, TopicRef};

@@ -3,12 +3,17 @@
 use metadata::configs::{CompressionType, TimestampType as Stamp, TopicSettings};
 use protocol::batch::{Compression, CompressionPolicy, ProduceRules, TimestampType};
 use storage::LogOptions;
+use storage::compaction::plan::Wishes;
 
 /// The part of the settings that storage obeys.
 pub fn log_options(settings: &TopicSettings) -> LogOptions {
     LogOptions {
         segment_bytes: settings.segment_bytes as u64,
-        segment_ms: settings.segment_ms,
+        // What waits to be compacted has to leave the active segment in time.
+        segment_ms: match settings.cleanup_policy.compact && settings.max_compaction_lag_ms > 0 {
+            true => settings.segment_ms.min(settings.max_compaction_lag_ms),
+            false => settings.segment_ms,
+        },
         segment_jitter_ms: settings.segment_jitter_ms,
         segment_index_bytes: settings.segment_index_bytes as u32,
         index_interval_bytes: settings.index_interval_bytes as u32,
@@ -16,6 +21,12 @@ pub fn log_options(settings: &TopicSettings) -> LogOptions {
         retention_bytes: settings.retention_bytes,
         cleanup_delete: settings.cleanup_policy.delete,
         cleanup_compact: settings.cleanup_policy.compact,
+        delete_retention_ms: settings.delete_retention_ms,
+        compaction: Wishes {
+            min_compaction_lag_ms: settings.min_compaction_lag_ms,
+            max_compaction_lag_ms: settings.max_compaction_lag_ms,
+            min_cleanable_dirty_ratio: settings.min_cleanable_dirty_ratio,
+        },
         flush_messages: settings.flush_messages,
         flush_ms: settings.flush_ms,
         file_delete_delay_ms: settings.file_delete_delay_ms,

@@ -110,6 +110,7 @@ pub async fn snapshot(slot: &Slot) -> Snapshot {
         out.gauge(name, help, &labels, value);
     }
     core_use(&mut out, slot, &core);
+    cleaning(&mut out, slot, &core);
     storage(&mut out, slot, &core);
     requests(&mut out, slot, &core).await;
     out
@@ -156,6 +157,37 @@ fn storage(out: &mut Snapshot, slot: &Slot, core: &str) {
     out.gauge("coretide_cache_bytes", "Memory held for readers.", &labels, cached);
     let open = slot.storage.files_open() as f64;
     out.gauge("coretide_open_files", "Segment files open.", &labels, open);
+}
+
+/// What compaction does and what waits for it.
+fn cleaning(out: &mut Snapshot, slot: &Slot, core: &str) {
+    let (labels, stats) = ([("core", core)], slot.storage.stats());
+    let counters: [(&str, &str, u64); 3] = [
+        ("coretide_cleaner_rounds", "Rounds of compaction of a log.", stats.cleaner_rounds.get()),
+        (
+            "coretide_cleaner_read_bytes",
+            "Bytes that compaction has read.",
+            stats.cleaner_read_bytes.get(),
+        ),
+        (
+            "coretide_cleaner_written_bytes",
+            "Bytes that compaction has written.",
+            stats.cleaner_written_bytes.get(),
+        ),
+    ];
+    for (name, help, value) in counters {
+        out.counter(name, help, &labels, value);
+    }
+    let help = "Time of a round of compaction.";
+    out.histogram("coretide_cleaner_round_seconds", help, &labels, &stats.cleaner_latency);
+    let help = "Largest part of a compacted log that is not compacted yet.";
+    let ratio = slot.cleaning.dirty_ratio_max.get();
+    out.gauge("coretide_cleaner_dirty_ratio_max", help, &labels, ratio);
+    let help = "Logs that are not compacted any more because damage was met in them.";
+    let topics = slot.shard.topics();
+    let logs = topics.iter().flat_map(|topic| topic.partitions()).filter_map(|it| it.log().ok());
+    let uncleanable = logs.filter(|log| log.is_uncleanable()).count();
+    out.gauge("coretide_partitions_uncleanable", help, &labels, uncleanable as f64);
 }
 
 /// How busy the core is, and what that costs those who wait for it.

@@ -32,7 +32,7 @@ use crate::fetch::SessionCache;
 use crate::groups::Groups;
 use crate::host::{Host, Identity};
 use crate::producer_ids::ProducerIds;
-use crate::shard::Shard;
+use crate::shard::{Cleaning, Shard};
 use crate::startup::StartError;
 use links::Links;
 
@@ -50,6 +50,7 @@ pub struct Slot {
     /// What fetched records on their way out may hold.
     pub answer_budget: Budget,
     pub shard: Shard,
+    pub cleaning: Cleaning,
     pub groups: Groups,
     pub links: Links,
     pub connections: Connections,
@@ -107,6 +108,7 @@ impl Slot {
             receive_budget: Budget::new(share),
             answer_budget: Budget::new(share),
             shard: Shard::default(),
+            cleaning: Cleaning::default(),
             groups: Groups::default(),
             links,
             connections: Connections::default(),

@@ -136,6 +136,7 @@ fn bind(slot: &Slot) -> Result<Listener, StartError> {
 async fn serve(slot: &Rc<Slot>, clients: Listener) {
     task::spawn(listener::close_idle(slot.clone()));
     task::spawn(crate::shard::keep_house(slot.clone()));
+    task::spawn(crate::shard::keep_clean(slot.clone()));
     task::spawn(monitor::keep_pulse(slot.clone()));
     listener::run(slot.clone(), clients).await;
     slot.stopping.set();

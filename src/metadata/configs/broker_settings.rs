@@ -16,6 +16,7 @@ pub struct BrokerSettings {
     pub default_replication_factor: i32,
     pub delete_topics: bool,
     pub fetch_max_bytes: i32,
+    pub cleaner: CleanerSettings,
     pub log_retention_check_interval_ms: i64,
     pub max_connections: i32,
     pub max_connections_per_ip: i32,
@@ -30,6 +31,20 @@ pub struct BrokerSettings {
     pub offsets_topic: InternalTopicSettings,
     pub transaction_state_topic: InternalTopicSettings,
     pub groups: GroupSettings,
+}
+
+/// How logs are compacted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CleanerSettings {
+    pub enabled: bool,
+    pub backoff_ms: i64,
+    /// Memory for keys, bytes.
+    pub dedupe_buffer_bytes: i64,
+    /// How full that memory may be, 0 to 1.
+    pub load_factor: f64,
+    pub io_buffer_bytes: i32,
+    /// Of the whole host; none when no limit was set.
+    pub io_bytes_per_second: Option<f64>,
 }
 
 /// What bounds classic groups and committed offsets.
@@ -62,6 +77,15 @@ impl BrokerSettings {
             default_replication_factor: from.int("default.replication.factor"),
             delete_topics: from.flag("delete.topic.enable"),
             fetch_max_bytes: from.int("fetch.max.bytes"),
+            cleaner: CleanerSettings {
+                enabled: from.flag("log.cleaner.enable"),
+                backoff_ms: from.long("log.cleaner.backoff.ms"),
+                dedupe_buffer_bytes: from.long("log.cleaner.dedupe.buffer.size"),
+                load_factor: from.fraction("log.cleaner.io.buffer.load.factor"),
+                io_buffer_bytes: from.int("log.cleaner.io.buffer.size"),
+                io_bytes_per_second: Some(from.fraction("log.cleaner.io.max.bytes.per.second"))
+                    .filter(|limit| *limit < f64::MAX),
+            },
             log_retention_check_interval_ms: from.long("log.retention.check.interval.ms"),
             max_connections: from.int("max.connections"),
             max_connections_per_ip: from.int("max.connections.per.ip"),
@@ -129,6 +153,13 @@ impl Strongest<'_> {
     fn int(&self, name: &str) -> i32 {
         // The parser keeps the values of such keys within 32 bits.
         self.long(name) as i32
+    }
+
+    fn fraction(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Some(Value::Fraction(value)) => value,
+            other => panic!("the broker config {name} is {other:?}, no fraction"),
+        }
     }
 
     fn flag(&self, name: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Why a key changes nothing, or may not be changed, in the words that an operator reads.
 
-pub(super) const COMPACTION: &str = "topics cannot be compacted yet";
 pub(super) const GROUPS: &str = "groups of the consumer protocol are not served yet";
 pub(super) const TRANSACTIONS: &str = "transactions are not served yet";
 pub(super) const SHARE_GROUPS: &str = "share groups are not served";
@@ -26,8 +25,8 @@ pub(super) const DIRECTORIES: &str = "say it with --data-dir";
 pub(super) const IDENTITY: &str = "say it with --host-id";
 pub(super) const QUORUM: &str = "the metadata quorum has timings and links of its own";
 pub(super) const METADATA_LOG: &str = "the metadata log keeps its own size in bounds";
-pub(super) const CLEANER: &str = "topics cannot be compacted yet, and the cleaner will draw on \
-                                  --memory-per-core";
+pub(super) const CLEANER_THREADS: &str =
+    "every core cleans the partitions that it leads, one at a time";
 pub(super) const INTERNAL_CODEC: &str = "internal topics are written uncompressed";
 pub(super) const ONE_DIRECTORY: &str = "a host has one data directory";
 pub(super) const LEADER_BALANCE: &str = "leaders are balanced by `coretide rebalance`";

@@ -1,8 +1,6 @@
 //! What the broker behind the configs can do yet. One switch per ability: turning it on makes the
 //! values that need it acceptable everywhere.
 
-/// Log compaction: `compact` in a cleanup policy.
-pub const COMPACTION: bool = false;
 /// Groups of the consumer protocol (KIP-848), and their keys.
 pub const GROUPS: bool = false;
 /// Transactions, and their keys.

@@ -9,7 +9,6 @@ use super::error::{ConfigError, shorten};
 use super::key::{ConfigKey, Effect};
 use super::lookup::{Family, nearest};
 use super::value::Value;
-use super::{reason, served};
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StaticSettings {
@@ -59,11 +58,6 @@ pub(crate) fn accept(
     text: &str,
 ) -> Result<(Value, Option<Warning>), ConfigError> {
     let value = key.parse(text).map_err(|why| ConfigError::invalid(key.name, text, why))?;
-    let asks_compaction = matches!(&value, Value::List(all) if all.iter().any(|it| it == "compact"))
-        && matches!(key.name, "cleanup.policy" | "log.cleanup.policy");
-    if asks_compaction && !served::COMPACTION {
-        return Err(ConfigError::refused(key.name, text, reason::COMPACTION));
-    }
     let default = key.default.and_then(|default| key.parse(default).ok());
     match key.effect {
         Effect::Honoured => Ok((value, None)),

@@ -2,7 +2,7 @@
 
 use super::key::{ConfigKey, Kind, Rule};
 use super::reason;
-use super::served::{COMPACTION, REPLICATION};
+use super::served::REPLICATION;
 
 /// The names of `compression.type`.
 pub const COMPRESSION_TYPES: &[&str] =
@@ -46,7 +46,6 @@ pub static TOPIC_KEYS: &[ConfigKey] = &[
     ConfigKey::new("delete.retention.ms", Kind::Long, "86400000")
         .at_least(0)
         .synonyms(&["log.cleaner.delete.retention.ms"])
-        .needs(COMPACTION, reason::COMPACTION)
         .doc(
             "How long the mark of a deleted key stays in a compacted topic, and with it the time \
              a reader has to go from the first offset to the end without missing a deletion.",
@@ -99,7 +98,6 @@ pub static TOPIC_KEYS: &[ConfigKey] = &[
     ConfigKey::new("max.compaction.lag.ms", Kind::Long, NO_LIMIT)
         .at_least(1)
         .synonyms(&["log.cleaner.max.compaction.lag.ms"])
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("The longest time that a record of a compacted topic may wait to be compacted."),
     ConfigKey::new("max.decompressed.message.bytes", Kind::Int, "2147483639")
         .rule(Rule::Between(1, 2_147_483_639))
@@ -125,12 +123,10 @@ pub static TOPIC_KEYS: &[ConfigKey] = &[
     ConfigKey::new("min.cleanable.dirty.ratio", Kind::Double, "0.5")
         .rule(Rule::Fraction(0.0, 1.0))
         .synonyms(&["log.cleaner.min.cleanable.ratio"])
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("Which share of a compacted log has to be new before it is compacted again."),
     ConfigKey::new("min.compaction.lag.ms", Kind::Long, "0")
         .at_least(0)
         .synonyms(&["log.cleaner.min.compaction.lag.ms"])
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("The shortest time that a record of a compacted topic stays untouched."),
     ConfigKey::new("min.insync.replicas", Kind::Int, "1")
         .at_least(1)

@@ -15,7 +15,6 @@ Written from the tables in `src/metadata/configs` by their tests; to write it ag
 - **nothing**: accepted with a warning, changes nothing, for the reason given.
 - **refused**: only the default is accepted, for the reason given.
 
-Values that need what is not served are refused as well: `compact` in a cleanup policy.
 One default differs from Kafka's: `flush.messages` (`log.flush.interval.messages`) is 1, so that
 every acknowledged write is on stable storage.
 

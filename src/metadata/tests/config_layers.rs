@@ -157,7 +157,6 @@ fn a_setting_that_would_deceive_is_refused() {
         ("listeners", "SSL://:9093"),
         ("log.dirs", "/a,/b"),
         ("remote.log.storage.system.enable", "true"),
-        ("log.cleanup.policy", "compact"),
     ] {
         let error = statics.set(name, value).unwrap_err();
         assert!(matches!(error, ConfigError::Refused { .. }), "{name}: {error}");

@@ -257,8 +257,6 @@ fn wrong_configs_are_refused() {
 #[test]
 fn what_cannot_be_honoured_is_refused_with_the_reason() {
     for (key, value, reason) in [
-        ("cleanup.policy", "compact", "compacted"),
-        ("cleanup.policy", "compact,delete", "compacted"),
         ("remote.storage.enable", "true", "remote storage"),
         ("errors.deadletterqueue.group.enable", "true", "share groups"),
     ] {

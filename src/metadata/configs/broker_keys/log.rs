@@ -2,7 +2,7 @@
 
 use super::super::key::{ConfigKey, Kind, Rule};
 use super::super::reason;
-use super::super::served::{COMPACTION, REPLICATION};
+use super::super::served::REPLICATION;
 use super::super::topic_keys::{CLEANUP_POLICIES, COMPRESSION_TYPES, NO_LIMIT, TIMESTAMP_TYPES};
 
 // The same setting in several units, finest first.
@@ -72,52 +72,46 @@ pub(super) static LOG_KEYS: &[ConfigKey] = &[
     ConfigKey::new("log.cleaner.backoff.ms", Kind::Long, "15000")
         .at_least(0)
         .cluster_wide()
-        .inert(reason::CLEANER)
         .doc("How long the cleaner rests when nothing has to be compacted."),
-    ConfigKey::new("log.cleaner.dedupe.buffer.size", Kind::Long, "134217728")
-        .cluster_wide()
-        .inert(reason::CLEANER)
-        .doc("How much memory all cleaners may use to remember keys."),
+    ConfigKey::new("log.cleaner.dedupe.buffer.size", Kind::Long, "134217728").cluster_wide().doc(
+        "How much memory each core's cleaner may use to remember keys; an eighth of \
+             --memory-per-core at most.",
+    ),
     ConfigKey::new("log.cleaner.delete.retention.ms", Kind::Long, "86400000")
         .at_least(0)
         .cluster_wide()
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("How long the mark of a deleted key stays in compacted topics."),
     ConfigKey::new("log.cleaner.enable", Kind::Boolean, "true")
-        .inert(reason::CLEANER)
         .doc("Whether topics with a compact policy are compacted."),
     ConfigKey::new("log.cleaner.io.buffer.load.factor", Kind::Double, "0.9")
         .cluster_wide()
-        .inert(reason::CLEANER)
         .doc("How full the cleaner's table of keys may become."),
     ConfigKey::new("log.cleaner.io.buffer.size", Kind::Int, "524288")
         .at_least(0)
         .cluster_wide()
-        .inert(reason::CLEANER)
-        .doc("How much memory all cleaners may use to read and write."),
+        .doc("How many bytes a cleaner reads at once."),
     ConfigKey::new("log.cleaner.io.max.bytes.per.second", Kind::Double, "1.7976931348623157E308")
         .cluster_wide()
-        .inert(reason::CLEANER)
-        .doc("How fast all cleaners together may read and write."),
+        .doc(
+            "How fast all cleaners together may read and write; without a limit each core keeps \
+             to 32 MiB a second, so that producers hardly notice.",
+        ),
     ConfigKey::new("log.cleaner.max.compaction.lag.ms", Kind::Long, NO_LIMIT)
         .at_least(1)
         .cluster_wide()
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("The longest time that a record of a compacted topic may wait to be compacted."),
     ConfigKey::new("log.cleaner.min.cleanable.ratio", Kind::Double, "0.5")
         .rule(Rule::Fraction(0.0, 1.0))
         .cluster_wide()
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("Which share of a compacted log has to be new before it is compacted again."),
     ConfigKey::new("log.cleaner.min.compaction.lag.ms", Kind::Long, "0")
         .at_least(0)
         .cluster_wide()
-        .needs(COMPACTION, reason::COMPACTION)
         .doc("The shortest time that a record of a compacted topic stays untouched."),
     ConfigKey::new("log.cleaner.threads", Kind::Int, "1")
         .at_least(0)
         .cluster_wide()
-        .inert(reason::CLEANER)
+        .inert(reason::CLEANER_THREADS)
         .doc("How many threads compact topics."),
     ConfigKey::new("log.cleanup.policy", Kind::List, "delete")
         .rule(Rule::EachOneOf(CLEANUP_POLICIES))
