@@ -9,6 +9,7 @@
 mod administering;
 mod client;
 mod committing;
+mod compacting;
 mod coordinating;
 mod group_rules;
 mod history;

@@ -188,6 +188,22 @@ impl Session {
         partitions: i32,
         configs: &[(&str, String)],
     ) -> Option<Rc<Topic>> {
+        let topic = self.create_unshared(name, partitions, configs).await?;
+        let known = self.run.topics.borrow().iter().any(|known| known.id == topic.id);
+        if known {
+            return None;
+        }
+        self.run.topics.borrow_mut().push(topic.clone());
+        Some(topic)
+    }
+
+    /// A topic that no other client uses.
+    pub async fn create_unshared(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        configs: &[(&str, String)],
+    ) -> Option<Rc<Topic>> {
         let config = |(name, value): &(&str, String)| CreatableTopicConfig {
             name: Str::from(name.to_string()),
             value: Some(Str::from(value.clone())),
@@ -210,11 +226,11 @@ impl Session {
             {
                 let result = &answer.topics[0];
                 match result.error_code {
-                    ErrorCode::NONE => return self.adopt(name, result.topic_id, partitions),
+                    ErrorCode::NONE => return Some(topic(name, result.topic_id, partitions)),
                     // An earlier try got through, and its answer did not.
                     ErrorCode::TOPIC_ALREADY_EXISTS => {
                         if let Some(id) = self.topic_id(name).await {
-                            return self.adopt(name, id, partitions);
+                            return Some(topic(name, id, partitions));
                         }
                     }
                     error if error.retriable() => {}
@@ -230,22 +246,6 @@ impl Session {
         None
     }
 
-    fn adopt(&mut self, name: &str, id: Uuid, partitions: i32) -> Option<Rc<Topic>> {
-        let known = self.run.topics.borrow().iter().any(|topic| topic.id == id);
-        if known {
-            return None;
-        }
-        let topic = Rc::new(Topic {
-            name: Str::from(name.to_owned()),
-            id,
-            partitions: Cell::new(partitions),
-            shares_name: name.starts_with(SHARED_NAME),
-            deleted: Cell::new(false),
-        });
-        self.run.topics.borrow_mut().push(topic.clone());
-        Some(topic)
-    }
-
     async fn topic_id(&mut self, name: &str) -> Option<Uuid> {
         let wanted =
             MetadataRequestTopic { topic_id: Uuid::ZERO, name: Some(Str::from(name.to_owned())) };
@@ -259,6 +259,16 @@ impl Session {
         let found = answer.topics.first()?;
         (found.error_code == ErrorCode::NONE).then_some(found.topic_id)
     }
+}
+
+fn topic(name: &str, id: Uuid, partitions: i32) -> Rc<Topic> {
+    Rc::new(Topic {
+        name: Str::from(name.to_owned()),
+        id,
+        partitions: Cell::new(partitions),
+        shares_name: name.starts_with(SHARED_NAME),
+        deleted: Cell::new(false),
+    })
 }
 
 /// Topics of such names come and go under one name.

@@ -9,6 +9,7 @@ use runtime::time::sleep;
 
 use super::administering::{come_and_go, make_topic, reshape};
 use super::committing::{commit_alone, read_committed, take_part};
+use super::compacting::keep;
 use super::nemesis::{FAULTS, Fault, Nemesis};
 use super::producing::Producer;
 use super::rules::check;
@@ -24,7 +25,8 @@ const FINDINGS_MAX: usize = 30;
 /// How long a partition that was damaged is tried to be read.
 const DAMAGED_READING_MAX: Duration = Duration::from_secs(5);
 
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 9] = [
+    ("log.cleaner.backoff.ms", "300"),
     ("log.segment.delete.delay.ms", "500"),
     ("log.retention.check.interval.ms", "1000"),
     ("auto.create.topics.enable", "false"),
@@ -56,6 +58,8 @@ struct Plan {
     /// Producers rest so long between two rounds, at most.
     pause_ms: u64,
     faults: u64,
+    /// Compacted topics.
+    tables: u64,
     /// Whether some topics are flushed only now and then.
     relaxed: bool,
     /// Whether topics get more partitions and other configurations meanwhile.
@@ -81,6 +85,7 @@ impl Plan {
             batches: [40, 200, 1000][draw(3) as usize],
             pause_ms: [0, 20, 100, 400][draw(4) as usize],
             faults: 1 + draw(10),
+            tables: draw(2),
             relaxed: true,
             reshapes: draw(2) == 0,
             groups: draw(3),
@@ -121,7 +126,7 @@ fn client<Fut: Future<Output = ()> + 'static>(stage: &Stage, run: &Rc<Run>, task
 /// Runs a seed in which one bit of one acknowledged batch flips on the disk. Nothing wrong may be
 /// served of it, and everything else must still be there.
 pub fn play_damaged(seed: u64) -> Report {
-    let plan = Plan { faults: 0, relaxed: false, batches: 60, ..Plan::draw(seed) };
+    let plan = Plan { faults: 0, tables: 0, relaxed: false, batches: 60, ..Plan::draw(seed) };
     let stage = Stage::new(seed, plan.slots, &SETTINGS, None);
     let addresses = (0..plan.slots).map(|slot| stage.address(slot)).collect();
     let run = Run::new(addresses);
@@ -169,6 +174,9 @@ fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
     if plan.groups > 0 {
         client(stage, run, commit_alone(run.clone(), ALONE));
         client(stage, run, commit_alone(run.clone(), ALONE));
+    }
+    for number in 0..plan.tables {
+        client(stage, run, keep(run.clone(), number));
     }
     client(stage, run, come_and_go(run.clone()));
     if plan.reshapes {
