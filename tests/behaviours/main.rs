@@ -10,6 +10,7 @@
 mod admin;
 mod api_versions;
 mod broker;
+mod compaction;
 mod configs;
 mod connection;
 mod fetch;
