@@ -294,9 +294,11 @@ impl Round<'_> {
         self.done.bytes.1 += made.size();
         let finished = made.finish().await;
         let made = self.on_write(base, finished).await?;
-        if !self.log.take_over(group, made).await? {
+        let taken = self.log.take_over(group, made).await;
+        if !matches!(taken, Ok(true)) {
             self.discard(base).await;
         }
+        taken?;
         Ok(judging)
     }
 

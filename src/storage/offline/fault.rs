@@ -83,6 +83,11 @@ pub enum FaultKind {
     EpochsMissing,
     #[error("the register of sealed segments is damaged: {0}")]
     Register(EnvelopeError),
+    /// A crash cut an exchange of compacted segments short: the next start finishes it.
+    #[error("an exchange of segments is not finished")]
+    ExchangeUnfinished,
+    #[error("the order to exchange segments is damaged: {0}")]
+    Exchange(EnvelopeError),
     #[error("the identity is unusable: {0}")]
     Identity(IdentityError),
     #[error("the checkpoint is unusable: {0}")]
@@ -122,6 +127,7 @@ impl FaultKind {
                 self,
                 FaultKind::Identity(_)
                     | FaultKind::ForeignCheckpoint
+                    | FaultKind::Exchange(_)
                     | FaultKind::Entries(_)
                     | FaultKind::Sealed(_)
             )

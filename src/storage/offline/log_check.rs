@@ -12,6 +12,7 @@ use super::{OfflineError, VerifyOptions};
 use crate::checkpoint::{
     CHECKPOINT_BYTES, CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, FIELD_BYTES, SLOT_BYTES,
 };
+use crate::compaction::exchange::{CLEANED_SUFFIX, EXCHANGE_FILE_NAME, Exchange};
 use crate::directory::{IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
 use crate::envelope::EnvelopeError;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
@@ -36,6 +37,8 @@ pub(super) struct LogCheck {
     pub faults: Vec<Fault>,
     epochs: Option<LeaderEpochs>,
     registered: BTreeMap<i64, RegisteredSegment>,
+    /// Segments whose batches another one has already, by an exchange that is not finished.
+    replaced: Vec<i64>,
     names: Vec<String>,
 }
 
@@ -54,6 +57,7 @@ impl LogCheck {
             faults: Vec::new(),
             epochs: None,
             registered: BTreeMap::new(),
+            replaced: Vec::new(),
             names: names_in(dir)?,
         };
         check.read_identity()?;
@@ -61,6 +65,7 @@ impl LogCheck {
         check.read_epochs()?;
         check.read_register()?;
         check.read_producers()?;
+        check.read_exchange()?;
         check.read_segments(options)?;
         check.compare_end();
         Ok(check)
@@ -204,12 +209,36 @@ impl LogCheck {
         Ok(())
     }
 
+    /// Until the new segment has its name, the old ones count; then they are only in the way.
+    fn read_exchange(&mut self) -> Result<(), OfflineError> {
+        if !self.has(EXCHANGE_FILE_NAME) {
+            return Ok(());
+        }
+        match Exchange::from_file(&self.read(EXCHANGE_FILE_NAME)?) {
+            Ok(exchange) => {
+                self.fault(EXCHANGE_FILE_NAME, 0, FaultKind::ExchangeUnfinished);
+                let base = exchange.segment.base_offset;
+                let waits = format!("{}{CLEANED_SUFFIX}", SegmentFile::Log.name(base));
+                if !self.has(&waits) {
+                    self.replaced = exchange.replaced[1..].to_vec();
+                    self.registered.remove(&base);
+                }
+            }
+            Err(error) => {
+                self.refuse_newer(EXCHANGE_FILE_NAME, &error)?;
+                self.fault(EXCHANGE_FILE_NAME, 0, FaultKind::Exchange(error));
+            }
+        }
+        Ok(())
+    }
+
     fn read_segments(&mut self, options: VerifyOptions) -> Result<(), OfflineError> {
         let segment = |name: &String| match SegmentFile::parse(name) {
             Some((base, SegmentFile::Log)) => Some(base),
             _ => None,
         };
         let mut bases: Vec<i64> = self.names.iter().filter_map(segment).collect();
+        bases.retain(|base| !self.replaced.contains(base));
         bases.sort_unstable();
         let checkpoint = self.checkpoint.map(|(_, checkpoint)| checkpoint);
         let log_start = checkpoint.map(|checkpoint| checkpoint.log_start_offset);

@@ -45,6 +45,12 @@ pub enum OfflineError {
     NotALog(PathBuf),
     #[error("{} has a format that this program does not know: {reason}", path.display())]
     Newer { path: PathBuf, reason: String },
+    #[error(
+        "start the broker once: it finishes an exchange of segments in {}, what is damaged then \
+         can be repaired",
+        .0.display()
+    )]
+    ExchangeUnfinished(PathBuf),
     #[error("nothing tells whose {} is: identity and checkpoint are both lost", .0.display())]
     Nameless(PathBuf),
     #[error("{op} {}: {source}", path.display())]

@@ -19,6 +19,8 @@ use super::log_check::{LogCheck, names_in};
 use super::verify::is_log;
 use super::{OfflineError, VerifyOptions};
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, FIELD_BYTES, RecoveryPoint, SLOT_BYTES};
+use crate::compaction::CLEANED_TO_FILE_NAME;
+use crate::compaction::exchange::EXCHANGE_FILE_NAME;
 use crate::directory::{IDENTITY_FILE_NAME, Identity, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
 use crate::log::parse_snapshot_name;
@@ -81,8 +83,14 @@ pub fn repair(dir: &Path, options: VerifyOptions) -> Result<RepairReport, Offlin
     }
     let log = LogCheck::of(&dir, options)?;
     let mut report = RepairReport { faults: log.faults.clone(), ..RepairReport::default() };
-    if report.faults.iter().all(|fault| matches!(fault.kind, FaultKind::Unfinished { .. })) {
+    let mends_itself = |fault: &Fault| {
+        matches!(fault.kind, FaultKind::Unfinished { .. } | FaultKind::ExchangeUnfinished)
+    };
+    if report.faults.iter().all(mends_itself) {
         return Ok(report);
+    }
+    if report.faults.iter().any(|fault| fault.kind == FaultKind::ExchangeUnfinished) {
+        return Err(OfflineError::ExchangeUnfinished(dir));
     }
     let identity = identity_of(&log)?;
     if let Some(data_dir) = &access.data_dir {
@@ -182,7 +190,10 @@ fn remove_derived(log: &LogCheck, report: &mut RepairReport) -> Result<(), Offli
             SegmentFile::parse(&name),
             Some((_, SegmentFile::OffsetIndex | SegmentFile::TimeIndex))
         );
-        let is_list = name == EPOCHS_FILE_NAME || name == REGISTER_FILE_NAME;
+        // An order that cannot be read goes too, and what it was about.
+        let is_list =
+            [EPOCHS_FILE_NAME, REGISTER_FILE_NAME, CLEANED_TO_FILE_NAME, EXCHANGE_FILE_NAME]
+                .contains(&name.as_str());
         if is_index || is_list || parse_snapshot_name(&name).is_some() {
             let path = log.dir.join(&name);
             remove_if_there(&path)?;

@@ -85,11 +85,11 @@ impl Plan {
             batches: [40, 200, 1000][draw(3) as usize],
             pause_ms: [0, 20, 100, 400][draw(4) as usize],
             faults: 1 + draw(10),
-            tables: draw(2),
             relaxed: true,
             reshapes: draw(2) == 0,
             groups: draw(3),
             members: 1 + draw(4),
+            tables: draw(2),
         }
     }
 }
