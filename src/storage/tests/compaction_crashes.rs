@@ -51,6 +51,8 @@ struct Known {
     acknowledged: i64,
     log_start: i64,
     log_start_asked: i64,
+    /// Up to here a round may have cleaned.
+    cleaning_asked: i64,
     rounds: u64,
     thinned: u64,
     failure: Option<String>,
@@ -143,6 +145,8 @@ async fn check(known: &Shared, log: &Log) -> Result<(), String> {
         ));
     }
     let cleaned_to = log.cleanable(NOW_MS).await.map_err(|e| e.to_string())?.first_dirty;
+    // A crash may have come before a round noted how far it had got.
+    let cleaned_to = cleaned_to.max(with(known, |known| known.cleaning_asked));
     if found.range(cleaned_to..).count() != written.range(cleaned_to..).count() {
         return Err(format!("something behind {cleaned_to} is gone"));
     }
@@ -169,6 +173,8 @@ async fn live(known: Shared) -> Result<(), String> {
         match draw % 100 {
             0..70 => append(&known, &log, draw >> 8).await?,
             70..84 => {
+                let to = log.cleanable(NOW_MS).await.map_err(|e| e.to_string())?.to;
+                with(&known, |known| known.cleaning_asked = known.cleaning_asked.max(to));
                 let keys = 4 + (draw >> 8) as usize % 40;
                 match log.clean(&Cleaner::new(keys * 30, 1e9), NOW_MS).await {
                     Ok(_) => with(&known, |known| known.rounds += 1),
