@@ -214,8 +214,10 @@ impl Storage {
     /// once, at start.
     pub async fn finish_deletions(&self) -> Result<usize, FsError> {
         let root = self.deleted_root();
-        if !runtime::fs::exists(&root).await? {
-            return Ok(0);
+        // Made ahead: a deletion may come when there is no room for it any more.
+        match runtime::fs::create_dir_all(&root).await {
+            Err(error) if error.is_full() => return Ok(0),
+            made => made?,
         }
         let entries = runtime::fs::list(&root).await?;
         for entry in &entries {

@@ -20,7 +20,8 @@ use quorum::{
 use runtime::fs::{self, FsError};
 use runtime::time;
 use storage::entry_log::{
-    Entry, EntryLog, EntryLogOpenError, EntryLogOptions, SealedFileError, SnapshotFile, StateFile,
+    Ballast, Entry, EntryLog, EntryLogOpenError, EntryLogOptions, SealedFileError, SnapshotFile,
+    StateFile,
 };
 
 /// Why the metadata could not be read. A host does not start over it: starting empty would delete
@@ -50,6 +51,7 @@ pub struct MetadataLog {
     quorum: Quorum,
     entries: EntryLog,
     vote: StateFile,
+    ballast: Ballast,
     snapshot: SnapshotFile,
     voted: HardState,
     image: Arc<Image>,
@@ -79,10 +81,12 @@ impl MetadataLog {
             bytes_at_snapshot: 0,
             entries,
             vote,
+            ballast: Ballast::at(dir.join(BALLAST)),
             snapshot,
             image: Arc::new(image),
         };
         while log.round().await? {}
+        log.keep_reserve().await?;
         Ok(log)
     }
 
@@ -110,6 +114,9 @@ impl MetadataLog {
                 Err(why) => runtime::abort(&format!("cannot commit metadata: {why}")),
             }
         }
+        if let Err(why) = self.entries.keep_spares().await {
+            runtime::abort(&format!("cannot allocate space for metadata: {why}"));
+        }
         if let Err(why) = self.maybe_snapshot().await {
             runtime::abort(&format!("cannot store a metadata snapshot: {why}"));
         }
@@ -134,7 +141,7 @@ impl MetadataLog {
         if let Some(state) = output.hard_state {
             // A commit index alone is learnt again from the quorum; a vote is not.
             if (state.term, state.vote) != (self.voted.term, self.voted.vote) {
-                self.vote.store(&state.encode()).await?;
+                self.store_vote(&state).await?;
             }
             self.voted = state;
         }
@@ -150,6 +157,23 @@ impl MetadataLog {
             self.apply(committed)?;
         }
         Ok(true)
+    }
+
+    /// On a full disk as well: a host could not even start on it otherwise.
+    async fn store_vote(&self, state: &HardState) -> Result<(), FsError> {
+        match self.vote.store(&state.encode()).await {
+            Err(why) if why.is_full() => {}
+            stored => return stored,
+        }
+        self.ballast.give_up().await?;
+        self.vote.store(&state.encode()).await?;
+        self.ballast.keep().await
+    }
+
+    /// Space for what has to go on when the disk is full: decisions, first of all deletions.
+    async fn keep_reserve(&mut self) -> Result<(), FsError> {
+        self.entries.keep_spares().await?;
+        self.ballast.keep().await
     }
 
     fn apply(&mut self, committed: Committed) -> Result<(), OpenError> {
@@ -236,5 +260,6 @@ fn member(host: HostId) -> MemberId {
 const DIRECTORY: &str = "metadata";
 const VOTE: &str = "vote";
 const SNAPSHOT: &str = "snapshot";
+const BALLAST: &str = "ballast";
 /// A start reads at most about this much log besides the snapshot.
 const SNAPSHOT_AFTER_BYTES: u64 = 8 << 20;

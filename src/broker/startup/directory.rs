@@ -195,7 +195,12 @@ async fn take_identity(host: &Host) -> Result<IdentityFile, StartError> {
 
 async fn store_identity(host: &Host, file: &IdentityFile) -> Result<(), StartError> {
     let path = host.data_dir.join(IDENTITY);
-    Ok(fs::write_atomic(&path, identity_text(file).as_bytes()).await?)
+    let text = identity_text(file);
+    // A start changes nothing as a rule, and may find no room for a change.
+    if fs::exists(&path).await? && fs::read(&path).await? == text.as_bytes() {
+        return Ok(());
+    }
+    Ok(fs::write_atomic(&path, text.as_bytes()).await?)
 }
 
 /// A directory without our identity must be empty: it may be somebody else's.

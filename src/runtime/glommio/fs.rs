@@ -160,9 +160,10 @@ pub async fn lock(path: impl AsRef<Path>) -> Result<LockGuard, FsError> {
             Err((file, nix::errno::Errno::EWOULDBLOCK)) => return Err(held(file)),
             Err((_file, error)) => return Err(error.into()),
         };
-        file.set_len(0)?;
+        // As long as any id, and in place: a full disk has no room for anything else.
         file.rewind()?;
-        writeln!(file, "{}", std::process::id())?;
+        writeln!(file, "{:<10}", std::process::id())?;
+        file.set_len(11)?;
         Ok(LockGuard { _file: file })
     })
     .await
@@ -216,6 +217,8 @@ fn probe_direct_io(dir: &Path) -> io::Result<bool> {
     let file = match options.open(dir) {
         Ok(file) => file,
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(false),
+        // A full disk says nothing about how it is written.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(true),
         Err(_no_nameless_files) => {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true).custom_flags(libc::O_DIRECT);
@@ -233,7 +236,6 @@ fn probe_direct_io(dir: &Path) -> io::Result<bool> {
     match file.write_all_at(&Page([0; 4096]).0, 0) {
         Ok(()) => Ok(true),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
-        // A full disk says nothing about how it is written.
         Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(true),
         Err(error) => Err(error),
     }

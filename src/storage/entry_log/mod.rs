@@ -5,16 +5,20 @@
 //! then a short frame that says they are durable. Recovery drops only what no such frame covers;
 //! what one covers and cannot be read is refused, naming file and position, and nothing is changed.
 //! Files are written front to back, never in place, and are allocated in full before they get
-//! their name; old ones go, oldest first, when a snapshot covers them.
+//! their name; old ones go, oldest first, when a snapshot covers them. Spare ones are allocated
+//! ahead, so that the log goes on for a while on a full disk.
 //!
 //! Entries have consecutive indexes. `cut` and an `append` that goes back replace a tail, as Raft
 //! needs it. Absent: reading single entries; whoever opens the log keeps them in memory.
 
+mod ballast;
 mod frame;
 mod open;
 mod scan;
 mod sealed_file;
+mod spare;
 
+pub use ballast::Ballast;
 pub use open::{EntryLogOpenError, Loaded, TornWrite};
 pub use scan::{EntryLogDamage, EntryLogDamageKind};
 pub use sealed_file::{SealedFileError, SnapshotFile, StateFile};
@@ -29,6 +33,8 @@ use bytes::Bytes;
 use runtime::file::{AlignedBuf, File, FsError, Mode};
 use runtime::{fs, time};
 
+use spare::Spares;
+
 use frame::{FRAME_BYTES_MIN, Frame, HEAD_BYTES, Head, Kind};
 
 /// One entry: its index and what the caller wants to find again.
@@ -42,11 +48,13 @@ pub struct Entry {
 pub struct EntryLogOptions {
     /// Size of a file, allocated when it is made. An entry that is larger gets a larger file.
     pub file_bytes: u64,
+    /// So many files are allocated ahead where there is room.
+    pub spare_files: usize,
 }
 
 impl Default for EntryLogOptions {
     fn default() -> Self {
-        EntryLogOptions { file_bytes: 4 << 20 }
+        EntryLogOptions { file_bytes: 4 << 20, spare_files: 2 }
     }
 }
 
@@ -59,6 +67,7 @@ pub struct EntryLog {
     full: VecDeque<Head>,
     head: Head,
     file: File,
+    spares: Spares,
     /// Where the next frame goes.
     end: u64,
     last_index: u64,
@@ -72,13 +81,14 @@ impl EntryLog {
         next_index: u64,
     ) -> Result<EntryLog, FsError> {
         let head = new_head(&options, 1, next_index, 0);
-        let file = create_file(dir, &head).await?;
+        let file = create_file(dir, &head, None).await?;
         Ok(EntryLog {
             dir: dir.to_owned(),
             options,
             full: VecDeque::new(),
             head,
             file,
+            spares: Spares::find(dir, options.file_bytes).await?,
             end: HEAD_BYTES as u64,
             last_index: next_index - 1,
         })
@@ -154,6 +164,11 @@ impl EntryLog {
         self.compact(next_index - 1).await
     }
 
+    /// Makes the spare files that are missing, as far as there is room.
+    pub async fn keep_spares(&mut self) -> Result<(), FsError> {
+        self.spares.make(self.options.spare_files).await
+    }
+
     pub async fn close(self) -> Result<(), FsError> {
         self.file.close().await
     }
@@ -203,7 +218,8 @@ impl EntryLog {
         // Entries of an unfinished append are not in the new file: they count as before it.
         let next_index = self.last_index + 1;
         let head = new_head(&self.options, sequence, next_index, frame_bytes);
-        let file = create_file(&self.dir, &head).await?;
+        let spare = self.spares.take(head.allocated);
+        let file = create_file(&self.dir, &head, spare).await?;
         self.write_continuation(sequence).await?;
         let full = std::mem::replace(&mut self.head, head);
         self.full.push_back(full);
@@ -227,19 +243,37 @@ fn new_head(options: &EntryLogOptions, sequence: u64, next_index: u64, frame_byt
 }
 
 /// A file that can be appended to, under its name and durable.
-async fn create_file(dir: &Path, head: &Head) -> Result<File, FsError> {
+async fn create_file(dir: &Path, head: &Head, spare: Option<PathBuf>) -> Result<File, FsError> {
     let path = path_of(dir, head.sequence);
-    let unfinished = path.with_extension(UNFINISHED_EXTENSION);
-    if fs::exists(&unfinished).await? {
-        fs::remove_file(&unfinished).await?;
-    }
-    let file = File::create_new(&unfinished, Mode::BufferedSync).await?;
-    file.preallocate(head.allocated).await?;
+    let unnamed = match spare {
+        Some(spare) => spare,
+        None => {
+            let unfinished = path.with_extension(UNFINISHED_EXTENSION);
+            allocate_file(&unfinished, head.allocated).await?;
+            unfinished
+        }
+    };
+    let file = File::open(&unnamed, Mode::BufferedSync).await?;
     write_at(&file, 0, &head.encode()).await?;
     file.close().await?;
-    fs::rename(&unfinished, &path).await?;
+    fs::rename(&unnamed, &path).await?;
     fs::sync_dir(dir).await?;
     File::open(&path, Mode::BufferedSync).await
+}
+
+/// A new file of so many zeros, allocated and durable but for its name. Without room there is none.
+async fn allocate_file(path: &Path, bytes: u64) -> Result<(), FsError> {
+    if fs::exists(path).await? {
+        fs::remove_file(path).await?;
+    }
+    let file = File::create_new(path, Mode::BufferedSync).await?;
+    let allocated = file.preallocate(bytes).await;
+    file.close().await?;
+    if allocated.is_err() {
+        // What it got of the last space is worth more than what was to be learnt from it.
+        fs::remove_file(path).await?;
+    }
+    allocated
 }
 
 async fn write_at(file: &File, position: u64, bytes: &[u8]) -> Result<(), FsError> {

@@ -12,6 +12,7 @@ use runtime::fs;
 use thiserror::Error;
 
 use super::scan::{Scan, ScanError, ScannedFile, scan};
+use super::spare::Spares;
 use super::{
     ENTRIES_EXTENSION, Entry, EntryLog, EntryLogDamage, EntryLogOptions, UNFINISHED_EXTENSION,
     path_of, write_at,
@@ -85,7 +86,8 @@ impl EntryLog {
             return Err(EntryLogOpenError::Missing { dir: dir.to_owned() });
         };
         let dir = dir.to_owned();
-        let mut log = EntryLog { dir, options, full, head, file, end, last_index };
+        let spares = Spares::find(&dir, options.file_bytes).await?;
+        let mut log = EntryLog { dir, options, full, head, file, spares, end, last_index };
         if !proven {
             log.prove_durable().await?;
         }

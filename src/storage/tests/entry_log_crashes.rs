@@ -15,7 +15,7 @@ use storage::entry_log::{Entry, EntryLog, EntryLogOpenError, EntryLogOptions, Sn
 
 const DIR: &str = "/data/metadata";
 const SNAPSHOT: &str = "/data/metadata/snapshot";
-const OPTIONS: EntryLogOptions = EntryLogOptions { file_bytes: 8192 };
+const OPTIONS: EntryLogOptions = EntryLogOptions { file_bytes: 8192, spare_files: 1 };
 
 /// What the outside world knows of the log.
 #[derive(Clone, Default)]
@@ -69,6 +69,7 @@ async fn live(known: Shared) -> Result<(), String> {
             log.compact(upto).await.map_err(|error| text(&error))?;
             continue;
         }
+        log.keep_spares().await.map_err(|error| text(&error))?;
         let covered = change(&known, |known| known.snapshot);
         let back = if draw % 8 == 1 { (draw >> 8) % 4 } else { 0 };
         let first = last + 1 - back.min(last - covered);

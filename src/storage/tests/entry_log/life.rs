@@ -29,6 +29,45 @@ fn what_was_appended_is_found_again_over_many_files() {
 }
 
 #[test]
+fn spare_files_are_used_before_others_are_made() {
+    let folder = Folder::new("spare");
+    let dir = folder.path().to_owned();
+    on_a_core(move || {
+        let dir = dir.clone();
+        async move {
+            let names = async |ending: &str| {
+                let entries = runtime::fs::list(&dir).await.expect("listed");
+                entries.iter().filter(|entry| entry.name.ends_with(ending)).count()
+            };
+            // Of a release with other sizes.
+            runtime::fs::write_atomic(dir.join("spare-1.blank"), b"short").await.expect("written");
+            let mut log = EntryLog::create(&dir, OPTIONS, 1).await.expect("an empty folder");
+            assert_eq!(names(".blank").await, 0);
+            log.keep_spares().await.expect("there is room");
+            assert_eq!((names(".blank").await, names(".entries").await), (2, 1));
+            let mut next = 1;
+            for (spares, files) in [(1, 2), (0, 3), (0, 4)] {
+                while names(".entries").await < files {
+                    log.append(&entries(next..=next)).await.expect("appended");
+                    next += 1;
+                }
+                assert_eq!(names(".blank").await, spares);
+            }
+            log.keep_spares().await.expect("there is room");
+            log.append(&[entry(next, &"large".repeat(200))]).await.expect("a file of its own");
+            assert_eq!(names(".blank").await, 2, "too small for that one");
+            log.close().await.expect("closed");
+            let (mut log, loaded) = open(&dir, 0).await.expect("sound");
+            assert_eq!(loaded.entries.len() as u64, next);
+            log.append(&entries(next + 1..=next + 60)).await.expect("appended");
+            assert_eq!(names(".blank").await, 0, "those of the life before were used");
+            log.close().await.expect("closed");
+            assert_eq!(load(&dir, 0).await.expect("sound").entries.len() as u64, next + 60);
+        }
+    });
+}
+
+#[test]
 fn opening_again_and_again_changes_nothing() {
     let folder = Folder::new("again");
     let dir = folder.path().to_owned();

@@ -82,7 +82,7 @@ pub fn on_a_core<T: Send + 'static, Fut: Future<Output = T> + 'static>(
 }
 
 /// Small files, so that a short test needs several.
-pub const OPTIONS: EntryLogOptions = EntryLogOptions { file_bytes: 512 };
+pub const OPTIONS: EntryLogOptions = EntryLogOptions { file_bytes: 512, spare_files: 2 };
 
 pub fn entry(index: u64, text: &str) -> Entry {
     Entry { index, payload: Bytes::copy_from_slice(text.as_bytes()) }
