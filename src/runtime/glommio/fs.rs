@@ -2,18 +2,18 @@
 //! of a record.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statfs::{FsType, Statfs, fstatfs};
 
+pub use super::lock::{LockGuard, lock};
 use super::task::blocking;
 use crate::disk::{Entry, FsError, FsInfo};
 
 /// Runs `action` on `path` beside the executor.
-async fn on<R: Send + 'static>(
+pub(super) async fn on<R: Send + 'static>(
     op: &'static str,
     path: impl AsRef<Path>,
     action: impl FnOnce(&Path) -> io::Result<R> + Send + 'static,
@@ -140,43 +140,6 @@ fn parent_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
-}
-
-/// A lock that lasts until it is dropped or the process ends, however it ends.
-#[derive(Debug)]
-#[must_use = "the lock is released when this is dropped"]
-pub struct LockGuard {
-    _file: Flock<File>,
-}
-
-/// Locks the file at `path`, which is made if need be, against every other holder in this or
-/// another process. Fails at once with `WouldBlock` when it is held, and says by whom.
-pub async fn lock(path: impl AsRef<Path>) -> Result<LockGuard, FsError> {
-    on("lock", path, |path| {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        let mut file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => file,
-            Err((file, nix::errno::Errno::EWOULDBLOCK)) => return Err(held(file)),
-            Err((_file, error)) => return Err(error.into()),
-        };
-        // As long as any id, and in place: a full disk has no room for anything else.
-        file.rewind()?;
-        writeln!(file, "{:<10}", std::process::id())?;
-        file.set_len(11)?;
-        Ok(LockGuard { _file: file })
-    })
-    .await
-}
-
-/// The holder writes its process id into the file, but may not have come to it yet.
-fn held(mut file: File) -> io::Error {
-    let mut holder = String::new();
-    let by = match file.read_to_string(&mut holder) {
-        Ok(_) if holder.trim().parse::<u32>().is_ok() => format!("process {}", holder.trim()),
-        _ => "another process".to_owned(),
-    };
-    io::Error::new(io::ErrorKind::WouldBlock, format!("it is held by {by}"))
 }
 
 /// What `dir`, which must be writable, is on.

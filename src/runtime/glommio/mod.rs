@@ -16,6 +16,7 @@ pub(crate) mod time;
 
 mod beside;
 mod counters;
+mod lock;
 mod patient;
 mod signals;
 mod socket;

@@ -14,6 +14,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
 use super::beside;
 use super::counters::COUNTERS;
+use super::lock;
 use super::mesh;
 use super::time;
 use super::warden::Warden;
@@ -206,6 +207,7 @@ where
     let ordered = Event::new();
     let local = Local { control, ordered: ordered.clone(), started: time::now() };
     LOCAL.with(|here| *here.borrow_mut() = Some(local.clone()));
+    lock::hold_in_rings();
     super::task::spawn(time::drive());
     super::task::spawn(obey(local.clone()));
     let ended = race(main(core), ordered_to_end(local)).await;

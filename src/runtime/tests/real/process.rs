@@ -132,6 +132,13 @@ fn an_executor_ends_only_after_the_work_beside_it() {
 }
 
 #[test]
+fn a_lock_is_held_by_everything_that_can_still_write() {
+    let name = "process::a_lock_is_held_by_everything_that_can_still_write";
+    let ended = finish(apart(name, child_locks));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
 fn abort_says_why() {
     let ended = finish(apart("process::abort_says_why", child_aborts));
     assert_eq!(ended.code, Some(70));
@@ -282,6 +289,37 @@ fn child_ends_with_work_in_flight() {
         }
     });
     assert_eq!((exit, done.load(Ordering::SeqCst)), (Exit::Clean, 4));
+}
+
+fn child_locks() {
+    let dir = crate::TempDir::on_disk("locks");
+    let path = dir.join("lock");
+    let exit = runtime::run(Config::new(vec![0, 0]), move |core: Core<()>| {
+        let path = path.clone();
+        async move {
+            let guard = match core.index {
+                0 => Some(runtime::fs::lock(&path).await.unwrap()),
+                _ => None,
+            };
+            core.mesh.send(1 - core.index, ()).await;
+            core.mesh.recv().await;
+            let rings = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(|each| {
+                let target = std::fs::read_link(each.path());
+                target.is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
+            });
+            let infos: Vec<String> = rings
+                .map(|ring| std::path::Path::new("/proc/self/fdinfo").join(ring.file_name()))
+                .map(|info| std::fs::read_to_string(info).unwrap())
+                .collect();
+            assert_eq!(infos.len(), 6, "three of each executor");
+            assert!(infos.iter().all(|info| info.contains("UserFiles:\t1")), "{infos:?}");
+            core.mesh.send(1 - core.index, ()).await;
+            core.mesh.recv().await;
+            drop(guard);
+            Exit::Clean
+        }
+    });
+    assert_eq!(exit, Exit::Clean);
 }
 
 fn child_aborts() {
