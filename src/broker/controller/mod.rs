@@ -26,10 +26,14 @@ use crate::slot::links::Message;
 /// Something for the controller task.
 pub enum Job {
     /// To be decided on slot 0 with the newest image.
-    Decide(Box<dyn FnOnce(&decisions::Context<'_>) -> Decided + Send>),
+    Decide(Decide),
+    /// The same, but it may take long.
+    DecideBeside(Decide),
     /// Tell how the quorum stands.
     Describe(OneshotSender<Status>),
 }
+
+type Decide = Box<dyn FnOnce(&decisions::Context<'_>) -> Decided + Send>;
 
 /// Records to commit and what to do once they are in force.
 pub struct Decided {
@@ -48,8 +52,24 @@ pub async fn decide<R: Send + 'static>(
     slot: &Slot,
     decide: impl FnOnce(&decisions::Context<'_>) -> Decision<R> + Send + 'static,
 ) -> Result<R, Stopping> {
+    send(slot, decide, Job::Decide).await
+}
+
+/// As `decide`, for what may take long: it is decided beside the executor of slot 0.
+pub async fn decide_beside<R: Send + 'static>(
+    slot: &Slot,
+    decide: impl FnOnce(&decisions::Context<'_>) -> Decision<R> + Send + 'static,
+) -> Result<R, Stopping> {
+    send(slot, decide, Job::DecideBeside).await
+}
+
+async fn send<R: Send + 'static>(
+    slot: &Slot,
+    decide: impl FnOnce(&decisions::Context<'_>) -> Decision<R> + Send + 'static,
+    job: impl FnOnce(Decide) -> Job,
+) -> Result<R, Stopping> {
     let (reply, answer) = oneshot();
-    let job = Job::Decide(Box::new(move |context| {
+    let job = job(Box::new(move |context| {
         let Decision { records, response, warnings } = decide(context);
         for warning in warnings {
             tracing::warn!("{warning}");
@@ -91,16 +111,18 @@ impl Controller {
     /// Runs until closed; returns the log so that it can be closed in order.
     pub async fn run(&self, slot: Rc<Slot>, mut log: MetadataLog) -> MetadataLog {
         while let Some(job) = self.jobs.pop().await {
-            let job = match job {
-                Job::Decide(job) => job,
+            let (image, host, random) = (log.image(), slot.host.clone(), random());
+            let decide = move |job: Decide| {
+                job(&decisions::Context { image: &image, statics: &host.statics, random })
+            };
+            let decided = match job {
+                Job::Decide(job) => decide(job),
+                Job::DecideBeside(job) => task::blocking(move || decide(job)).await,
                 Job::Describe(reply) => {
                     drop(reply.send(log.status()));
                     continue;
                 }
             };
-            let image = log.image();
-            let statics = &slot.host.statics;
-            let decided = job(&decisions::Context { image: &image, statics, random: random() });
             if !decided.records.is_empty() {
                 log.commit(decided.records).await;
                 publish(&slot, log.image()).await;

@@ -45,5 +45,5 @@ fn too_many(resource: &DescribeConfigsResource) -> DescribeConfigsResult {
     }
 }
 
-/// Of 10,000 topics, each config a few hundred bytes.
-const CONFIGS_PER_ANSWER_MAX: usize = 400_000;
+/// Of 5,000 topics, each config a few hundred bytes.
+const CONFIGS_PER_ANSWER_MAX: usize = 200_000;

@@ -15,7 +15,7 @@ use protocol::messages::describe_topic_partitions::{
 use protocol::{ErrorCode, Str};
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::handlers::describe_cluster::TOPIC_OPERATIONS;
 
 pub async fn handle(cx: Context, request: DescribeTopicPartitionsRequest) -> Outcome {
@@ -40,10 +40,10 @@ pub async fn handle(cx: Context, request: DescribeTopicPartitionsRequest) -> Out
         ..=0 => PARTITIONS_DEFAULT.min(most),
         asked => (asked as usize).min(most),
     };
-    cx.reply(&describe(&image, names, first_partition, limit))
+    cx.reply(&describe(&image, names, first_partition, limit).await)
 }
 
-fn describe(
+async fn describe(
     image: &Image,
     names: BTreeSet<Str>,
     first_partition: i32,
@@ -53,6 +53,7 @@ fn describe(
     let mut left = limit;
     let mut from = first_partition;
     for name in names {
+        pause_if_long().await;
         let Some(topic) = image.topic(&name) else {
             let error = match check_topic_name(&name) {
                 Ok(()) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,

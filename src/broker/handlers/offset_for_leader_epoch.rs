@@ -10,25 +10,26 @@ use protocol::messages::offset_for_leader_epoch::{
 };
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::shard::TopicRef;
 use crate::slot::Slot;
 
 pub async fn handle(cx: Context, request: OffsetForLeaderEpochRequest) -> Outcome {
-    let topics = request.topics.into_iter().map(|topic| {
-        let name = topic.topic.clone();
-        let partitions = topic.partitions.iter().map(|asked| {
-            let found = find(&cx, &name, asked);
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in request.topics {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for asked in &topic.partitions {
+            let found = find(&cx, &topic.topic, asked);
             let (error_code, (leader_epoch, end_offset)) = match found {
                 Ok(end) => (ErrorCode::NONE, end),
                 Err(error) => (error, (-1, -1)),
             };
-            EpochEndOffset { error_code, partition: asked.partition, leader_epoch, end_offset }
-        });
-        let partitions = partitions.collect();
-        OffsetForLeaderTopicResult { topic: topic.topic, partitions }
-    });
-    let topics = topics.collect();
+            let partition = asked.partition;
+            partitions.push(EpochEndOffset { error_code, partition, leader_epoch, end_offset });
+            pause_if_long().await;
+        }
+        topics.push(OffsetForLeaderTopicResult { topic: topic.topic, partitions });
+    }
     cx.reply(&OffsetForLeaderEpochResponse { topics, ..OffsetForLeaderEpochResponse::default() })
 }
 
