@@ -235,6 +235,31 @@ def very_many_topics(room):
         check({p["error"] for t in answer["topics"] for p in t["partitions"]} <= {3, 42}, "fetch of 100,000 topics")
 
 
+@case("H15")
+def very_many_partitions_of_one_topic(room):
+    parts = range(100_000)
+    data = [{"partition": at, "records": b""} for at in parts]
+    body = {**produce_body("", 0, b"", acks=1), "topics": [{"name": "nothing", "partitions": data}]}
+    with Connection(room.bootstrap) as connection:
+        answer = room.ask("Produce", body, connection, timeout=60)
+        check({p["error"] for t in answer["topics"] for p in t["partitions"]} <= {3, 42}, "produce to 100,000")
+        body = {"timeout": 30000, "topics": [
+            {"name": "nothing", "partitions": [{"partition": at, "offset": 1} for at in parts]}]}
+        answer = room.ask("DeleteRecords", body, connection, timeout=60)
+        check({p["error"] for t in answer["topics"] for p in t["partitions"]} <= {3, 42}, "deletion from 100,000")
+
+
+@case("H15", ours=True)
+def little_that_asks_for_much(room):
+    topic, before = room.topic(partitions=500), room.rss()
+    names = [{"name": topic}] * 100_000
+    answer = room.ask("Metadata", {"topics": names}, timeout=60)
+    check(len(answer["topics"]) == 1, "a topic is described once")
+    nodes = [{"type": 4, "name": "1000", "keys": None}] * 100_000
+    room.served("the configs of a node, 100,000 times", request("DescribeConfigs", {"resources": nodes}, 1))
+    room.grows_at_most(before, 128 * MIB, "answers that are much longer than their questions")
+
+
 @case("H16")
 def acks_out_of_range(room):
     topic = room.topic()

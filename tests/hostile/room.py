@@ -4,16 +4,15 @@ A case is a function with a name that begins with its number. `@case("H1")` regi
 that Apache Kafka gives differently or not at all, which are left out when the suite runs against Kafka.
 """
 import struct
-import threading
 import time
 
 from kit.report import check
 from kit.wire import CALLS, Call, Closed, Cluster, Connection, Malformed, Reader, Silent, batch, decode, encode
 from kit.wire import fetch_body, frame, header, new_name, produce_body, request
+from neighbour import Neighbour
 
 CLOSED, SILENT = "closed", "silent"
-# The neighbour asks from the same interpreter, which a case with much to encode keeps busy too.
-NEIGHBOUR_SECONDS_MAX = 2.0
+NEIGHBOUR_SECONDS_MAX = 1.0
 CASES = []
 
 CALLS["Fetch13"] = Call(1, 13, True, [
@@ -43,39 +42,23 @@ def case(number, ours=False):
     return register
 
 
-class Neighbour(threading.Thread):
-    """A well-behaved client on a connection of its own: asks, ten times a second, and notes how long answers take."""
-
-    def __init__(self, bootstrap, is_ours):
-        super().__init__(daemon=True)
-        self.bootstrap, self.is_ours, self.slowest, self.fault, self.done = bootstrap, is_ours, 0.0, None, False
-        self.answers = 0
-
-    def run(self):
-        try:
-            with Connection(self.bootstrap) as connection:
-                while not self.done:
-                    began = time.monotonic()
-                    connection.ask("Metadata", {"topics": []}, timeout=30)
-                    self.slowest = max(self.slowest, time.monotonic() - began)
-                    self.answers += 1
-                    time.sleep(0.1)
-        except (Closed, Silent, Malformed, OSError) as error:
-            self.fault = f"{type(error).__name__} {error}"
-
-    def undisturbed(self):
-        slowest, self.slowest = self.slowest, 0.0
-        check(self.fault is None, f"the neighbour's connection: {self.fault}")
-        check(not self.is_ours or slowest <= NEIGHBOUR_SECONDS_MAX, f"the neighbour waited {slowest:.3f} s for an answer")
-
-
 class Room:
     def __init__(self, bootstrap, broker=None):
         self.bootstrap, self.broker = bootstrap, broker
         self.cluster = Cluster(bootstrap)
-        self.neighbour = Neighbour(bootstrap, broker is not None)
-        self.neighbour.start()
+        self.neighbour = Neighbour(bootstrap)
         self.topics = []
+
+    def undisturbed(self):
+        """The neighbour's answers came, and if this is our broker, came soon."""
+        slowest = self.neighbour.report()
+        check(self.neighbour.fault is None, f"the neighbour's connection: {self.neighbour.fault}")
+        late = f"the neighbour waited {slowest:.3f} s for an answer"
+        check(self.broker is None or slowest <= NEIGHBOUR_SECONDS_MAX, late)
+
+    def was_served(self):
+        self.neighbour.report()
+        check(self.neighbour.answers > 0, "never")
 
     # ---- topics
     def topic(self, partitions=1, **configs):
