@@ -84,6 +84,28 @@ fn a_torn_write_is_cut_at_a_batch_whatever_sectors_are_missing() {
     });
 }
 
+/// What a start has cut is gone from the disk: the next one may know of a later leader epoch, and
+/// would take it for damage.
+#[test]
+fn a_torn_write_does_not_outlast_the_start_that_cuts_it() {
+    run(|dir| async move {
+        let storage = storage(&dir);
+        let (before, after) = commits(&storage, &dir).await;
+        let mut torn = before.clone();
+        let first = before.iter().zip(&after).position(|(old, new)| old != new).unwrap();
+        let from = first.next_multiple_of(SECTOR) + SECTOR;
+        torn[from..].copy_from_slice(&after[from..]);
+        damage(&segment(&dir, 0), |bytes| *bytes = torn).await;
+
+        let (log, report) = try_open(&storage).await.unwrap();
+        let end = log.log_end_offset();
+        assert!(report.cut_bytes > 0);
+        log.give_up().await;
+        let (log, report) = try_open(&storage).await.unwrap();
+        assert_eq!((log.log_end_offset(), report.cut_bytes), (end, 0));
+    });
+}
+
 /// The directory as it was before the last write, with an empty checkpoint.
 async fn commits_again(storage: &Storage, dir: &Path, bytes: &[u8]) {
     let log = create(storage, LogOptions::default()).await;
