@@ -2,7 +2,7 @@
 //!
 //! Leases are granted strictly in the order in which they were asked for, so a large one is never
 //! starved by small ones. `used` is the sum of all leases in being. It exceeds `limit` only while
-//! a single request larger than the whole limit is served, alone.
+//! a single request larger than the whole limit is served, alone, and by what was overdrawn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -56,6 +56,12 @@ impl Budget {
         }
         self.shared.used.set(self.shared.used.get() + bytes);
         Some(Lease { shared: Rc::clone(&self.shared), bytes })
+    }
+
+    /// A lease at once, whether it fits or not. Who overdraws sees to it that few do at a time.
+    pub fn overdraw(&self, bytes: usize) -> Lease {
+        self.shared.used.set(self.shared.used.get() + bytes);
+        Lease { shared: Rc::clone(&self.shared), bytes }
     }
 
     /// A lease as soon as it fits and everybody who asked before has theirs. A request for more

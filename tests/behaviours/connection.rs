@@ -218,3 +218,24 @@ fn header(api: i16, version: i16) -> Vec<u8> {
     frame.extend(client.as_bytes());
     frame
 }
+
+/// Frames that need more memory than all of them may hold wait for each other and not for ever;
+/// small requests go on meanwhile.
+#[test]
+fn frames_larger_than_the_memory_for_frames_arrive_one_after_the_other() {
+    let broker = Broker::start_new();
+    let topic = Topic::new(&broker, "large");
+    let large = batch(&[&"x".repeat(20 << 20)]);
+    let mut bystander = topic.leader(&broker, 0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut connection = topic.leader(&broker, 0);
+                let outcome = connection.produce(&topic, large.clone());
+                assert_eq!(outcome.error_code, ErrorCode::MESSAGE_TOO_LARGE);
+            });
+        }
+        assert_eq!(bystander.write(&topic, 0, batch(&["small"])), 0);
+    });
+    assert_eq!(bystander.write(&topic, 0, batch(&["after them"])), 1);
+}

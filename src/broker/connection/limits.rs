@@ -17,6 +17,9 @@ pub const RECEIVE_UNLEASED_BYTES: usize = 64 << 10;
 pub const FRAME_DEADLINE: Duration = Duration::from_secs(30);
 /// The slowest a frame may arrive on average.
 pub const FRAME_BYTES_PER_SECOND_MIN: usize = 64 << 10;
+/// The same for a frame that others wait for because memory is short.
+pub const FAVOURED_DEADLINE: Duration = Duration::from_secs(2);
+pub const FAVOURED_BYTES_PER_SECOND_MIN: usize = 1 << 20;
 /// An answer that could not be handed to the socket for this long ends the connection.
 pub const SEND_DEADLINE: Duration = Duration::from_secs(60);
 /// Chunks of ready answers sent by one vectored write at most.

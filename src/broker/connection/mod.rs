@@ -9,6 +9,7 @@
 mod frames;
 pub mod limits;
 mod reader;
+mod receive_memory;
 mod responder;
 
 use std::cell::{Cell, RefCell};
@@ -25,6 +26,7 @@ use runtime::net::{Closer, Conn};
 use runtime::time::Instant;
 
 pub use frames::{FrameBuffer, FrameError};
+pub use receive_memory::{Held, ReceiveMemory};
 
 use crate::slot::Slot;
 

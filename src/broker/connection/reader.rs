@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use runtime::local::Lease;
 use runtime::net::Reader;
 use runtime::time::{self, Instant};
 
 use crate::connection::frames::FrameBuffer;
+use crate::connection::receive_memory::Held;
 use crate::connection::responder::{Begun, Pipeline, Request};
 use crate::connection::{Connection, Outcome, limits};
 use crate::dispatch;
@@ -85,7 +85,7 @@ struct Receiving {
     /// How much is read at a time, between the limits; it follows what arrives.
     step: usize,
     /// For what a large frame takes beyond the first step.
-    lease: Option<Lease>,
+    held: Held,
     /// When the first byte of the frame at hand came.
     frame_begun: Option<Instant>,
     /// When bytes came last.
@@ -95,7 +95,7 @@ struct Receiving {
 impl Receiving {
     fn new() -> Receiving {
         let (frames, step) = (FrameBuffer::default(), limits::RECEIVE_STEP_MIN_BYTES);
-        Receiving { frames, step, lease: None, frame_begun: None, arrived: time::now() }
+        Receiving { frames, step, held: Held::default(), frame_begun: None, arrived: time::now() }
     }
 
     fn adapt_step(&mut self, got: usize) {
@@ -110,7 +110,7 @@ impl Receiving {
     /// The frame was taken and its handler has done what it must in order. The beginning of the
     /// next one may have come with it.
     fn on_frame_begun(&mut self) {
-        self.lease = None;
+        self.held = Held::default();
         self.frame_begun = (self.frames.pending() > 0).then(time::now);
     }
 
@@ -125,20 +125,17 @@ impl Receiving {
             self.frames.let_go();
             let (step, buffer) = (self.step, self.frames.buffer());
             buffer.reserve(step);
-            match slot.stopping.or(from.read_buf(buffer, step)).await {
-                Some(read) => read,
-                None => return false,
-            }
+            slot.stopping.or(from.read_buf(buffer, step)).await
         } else {
-            let Some(deadline) = self.deadline() else { return false };
-            match time::within(deadline, self.receive_more(slot, from)).await {
+            match self.receive_more(slot, from).await {
                 Ok(read) => read,
-                Err(_) => {
+                Err(time::Elapsed) => {
                     slot.log_close(connection, "a frame that had begun did not arrive in time");
                     return false;
                 }
             }
         };
+        let Some(read) = read else { return false };
         self.arrived = time::now();
         connection.last_active.set(self.arrived);
         match read {
@@ -161,27 +158,34 @@ impl Receiving {
     }
 
     /// When the frame at hand has to be complete: large ones may take longer, but not for ever.
-    fn deadline(&self) -> Option<Instant> {
-        let allowance = self.frames.frame_bytes() / limits::FRAME_BYTES_PER_SECOND_MIN;
-        let allowance = limits::FRAME_DEADLINE + Duration::from_secs(allowance as u64);
-        Some(self.frame_begun? + allowance)
+    fn deadline(&self) -> Instant {
+        let size = self.frames.frame_bytes();
+        let allowance = Duration::from_secs((size / limits::FRAME_BYTES_PER_SECOND_MIN) as u64);
+        let begun = self.frame_begun.unwrap_or_else(time::now);
+        let deadline = begun + limits::FRAME_DEADLINE + allowance;
+        self.held.deadline(size).map_or(deadline, |favoured| favoured.min(deadline))
     }
 
     /// Reads on in a begun frame; what it takes beyond the bytes that are free to all has to be
-    /// leased first.
-    async fn receive_more(&mut self, slot: &Rc<Slot>, from: &mut Reader) -> io::Result<usize> {
+    /// leased first. `None` when the slot stops before there was memory for it.
+    async fn receive_more(
+        &mut self,
+        slot: &Slot,
+        from: &mut Reader,
+    ) -> Result<Option<io::Result<usize>>, time::Elapsed> {
         let wanted = self.frames.wanted(self.step);
         let total = self.frames.pending() + wanted;
         let needed = total.saturating_sub(limits::RECEIVE_UNLEASED_BYTES);
-        let held = self.lease.as_ref().map_or(0, Lease::bytes);
-        if needed > held {
-            let more = slot.receive_budget.lease(needed - held).await;
-            match &mut self.lease {
-                Some(lease) => lease.merge(more),
-                None => self.lease = Some(more),
+        let memory = &slot.receive_memory;
+        if !memory.try_grow(&mut self.held, needed) {
+            let deadline = self.deadline();
+            let grown = slot.stopping.or(memory.grow(&mut self.held, needed));
+            if time::within(deadline, grown).await?.is_none() {
+                return Ok(None);
             }
         }
         self.frames.buffer().reserve(wanted);
-        from.read_buf(self.frames.buffer(), wanted).await
+        let deadline = self.deadline();
+        time::within(deadline, from.read_buf(self.frames.buffer(), wanted)).await.map(Some)
     }
 }

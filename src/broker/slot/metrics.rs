@@ -117,7 +117,7 @@ pub async fn snapshot(slot: &Slot) -> Snapshot {
 }
 
 fn budgets(slot: &Slot, of: impl Fn(&Budget) -> usize) -> f64 {
-    let all = [&slot.budget, &slot.receive_budget, &slot.answer_budget];
+    let all = [&slot.budget, slot.receive_memory.budget(), &slot.answer_budget];
     all.into_iter().map(of).sum::<usize>() as f64
 }
 

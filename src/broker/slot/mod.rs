@@ -27,7 +27,7 @@ pub use metrics::{RequestTimes, SlotMetrics, snapshot};
 pub use run::run;
 pub use signals::{Stop, Tally};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, ReceiveMemory};
 use crate::fetch::SessionCache;
 use crate::groups::Groups;
 use crate::host::{Host, Identity};
@@ -46,7 +46,7 @@ pub struct Slot {
     /// What storage draws on.
     pub budget: Budget,
     /// What frames on their way in may hold, beyond a small buffer for each connection.
-    pub receive_budget: Budget,
+    pub receive_memory: ReceiveMemory,
     /// What fetched records on their way out may hold.
     pub answer_budget: Budget,
     pub shard: Shard,
@@ -105,7 +105,7 @@ impl Slot {
             index,
             node,
             budget,
-            receive_budget: Budget::new(share),
+            receive_memory: ReceiveMemory::new(share),
             answer_budget: Budget::new(share),
             shard: Shard::default(),
             cleaning: Cleaning::default(),
