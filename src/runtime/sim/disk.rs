@@ -62,13 +62,7 @@ impl Disk {
 
     /// Bytes that files have.
     pub(crate) fn used(&self) -> u64 {
-        let mut used = 0;
-        self.tree.borrow().visit(&mut |_, inode| {
-            if let Node::File(content) = &inode.node {
-                used += content.borrow().allocated();
-            }
-        });
-        used
+        self.tree.borrow().allocated()
     }
 
     /// Fails with `StorageFull` when `bytes` more do not fit.

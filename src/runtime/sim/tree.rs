@@ -306,6 +306,18 @@ impl Tree {
         });
     }
 
+    /// Bytes that the files have which are in the tree now. Asked for on every write, so nothing is
+    /// copied on the way.
+    pub(crate) fn allocated(&self) -> u64 {
+        fn below(inode: &Inode) -> u64 {
+            match &inode.node {
+                Node::File(content) => content.borrow().allocated(),
+                Node::Directory(it) => it.borrow().names.values().map(|each| below(each)).sum(),
+            }
+        }
+        below(&self.root)
+    }
+
     /// Visits everything below the root, each directory before what it holds as it then is.
     pub(crate) fn visit(&self, see: &mut dyn FnMut(&Path, &Rc<Inode>)) {
         fn below(path: &mut PathBuf, inode: &Rc<Inode>, see: &mut dyn FnMut(&Path, &Rc<Inode>)) {
