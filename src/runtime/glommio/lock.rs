@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{Flock, FlockArg};
 
 use super::fs::on;
+use super::time::sleep;
 use crate::disk::FsError;
 
 /// A lock that lasts until it is dropped or, if the process ends before, until its last write has.
@@ -36,36 +37,33 @@ impl Drop for LockGuard {
 /// another process. Fails at once with `WouldBlock` when it is held, and says by whom; of a
 /// process that is gone the last writes are waited for.
 pub async fn lock(path: impl AsRef<Path>) -> Result<LockGuard, FsError> {
-    on("lock", path, |path| {
-        let deadline = Instant::now() + LAST_WRITES_WAIT;
-        let mut file = loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)?;
-            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(file) => break file,
-                Err((file, nix::errno::Errno::EWOULDBLOCK)) => {
-                    let holder = holder(file);
-                    if holder.is_none_or(is_running) || Instant::now() >= deadline {
-                        return Err(held(holder));
-                    }
-                    std::thread::sleep(LAST_WRITES_POLL);
-                }
-                Err((_file, error)) => return Err(error.into()),
+    let deadline = Instant::now() + LAST_WRITES_WAIT;
+    loop {
+        match on("lock", path.as_ref(), try_lock).await? {
+            Ok(guard) => return Ok(guard),
+            Err(holder) if holder.is_none_or(is_running) || Instant::now() >= deadline => {
+                return Err(FsError::new("lock", path.as_ref(), held(holder)));
             }
-        };
-        // As long as any id, and in place: a full disk has no room for anything else.
-        file.rewind()?;
-        writeln!(file, "{:<10}", std::process::id())?;
-        file.set_len(11)?;
-        HELD.lock().unwrap_or_else(PoisonError::into_inner).push(file.as_raw_fd());
-        hold_in_rings();
-        Ok(LockGuard { file })
-    })
-    .await
+            Err(_) => sleep(LAST_WRITES_POLL).await,
+        }
+    }
+}
+
+/// The lock, or the process that has it as far as it is known.
+fn try_lock(path: &Path) -> io::Result<Result<LockGuard, Option<u32>>> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(file) => file,
+        Err((file, nix::errno::Errno::EWOULDBLOCK)) => return Ok(Err(holder(file))),
+        Err((_file, error)) => return Err(error.into()),
+    };
+    // As long as any id, and in place: a full disk has no room for anything else.
+    file.rewind()?;
+    writeln!(file, "{:<10}", std::process::id())?;
+    file.set_len(11)?;
+    HELD.lock().unwrap_or_else(PoisonError::into_inner).push(file.as_raw_fd());
+    hold_in_rings();
+    Ok(Ok(LockGuard { file }))
 }
 
 /// The holder writes its process id into the file, but may not have come to it yet.
