@@ -2,13 +2,24 @@
 //! that Kafka's own tools read.
 //!
 //! A key is a 16-bit type followed by its fields; a value a 16-bit version followed by its fields.
-//! Types: 1 (0 in old logs) a committed offset, 2 a classic group. A null value deletes.
+//! Types: 1 (0 in old logs) a committed offset, 2 a classic group, 3 to 8 and 16 a group of the
+//! consumer protocol and its parts. A null value deletes.
+
+mod consumer;
 
 use bytes::Bytes;
 
 use crate::wire::Wire;
 use crate::wire::declare::structure;
 use crate::{DecodeError, Decoder, Encoder, Fault, Str, Uuid};
+
+pub use consumer::{
+    ClassicMemberMetadata, ClassicProtocol, ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue, ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue, ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue, CurrentPartitions, GroupKey, MemberKey, PatternKey,
+    TargetPartitions,
+};
 
 structure! {
     /// Names one committed offset.
@@ -72,6 +83,14 @@ structure! {
 pub enum Key {
     Offset(OffsetCommitKey),
     Group(GroupMetadataKey),
+    ConsumerGroup(GroupKey),
+    /// Written by Kafka before 4.1; only ever deleted here.
+    PartitionMetadata(GroupKey),
+    Member(MemberKey),
+    TargetEpoch(GroupKey),
+    Target(MemberKey),
+    Current(MemberKey),
+    Pattern(PatternKey),
     /// Of a kind that is not known here.
     Other(i16),
 }
@@ -82,6 +101,13 @@ impl Key {
         Ok(match i16::read(&mut decoder, 0)? {
             0 | OFFSET => Key::Offset(Wire::read(&mut decoder, 0)?),
             GROUP => Key::Group(Wire::read(&mut decoder, 0)?),
+            CONSUMER_GROUP => Key::ConsumerGroup(Wire::read(&mut decoder, 0)?),
+            PARTITION_METADATA => Key::PartitionMetadata(Wire::read(&mut decoder, 0)?),
+            MEMBER => Key::Member(Wire::read(&mut decoder, 0)?),
+            TARGET_EPOCH => Key::TargetEpoch(Wire::read(&mut decoder, 0)?),
+            TARGET => Key::Target(Wire::read(&mut decoder, 0)?),
+            CURRENT => Key::Current(Wire::read(&mut decoder, 0)?),
+            PATTERN => Key::Pattern(Wire::read(&mut decoder, 0)?),
             other => Key::Other(other),
         })
     }
@@ -93,6 +119,13 @@ impl Key {
         match self {
             Key::Offset(key) => encode(OFFSET, key, 0, false),
             Key::Group(key) => encode(GROUP, key, 0, false),
+            Key::ConsumerGroup(key) => encode(CONSUMER_GROUP, key, 0, false),
+            Key::PartitionMetadata(key) => encode(PARTITION_METADATA, key, 0, false),
+            Key::Member(key) => encode(MEMBER, key, 0, false),
+            Key::TargetEpoch(key) => encode(TARGET_EPOCH, key, 0, false),
+            Key::Target(key) => encode(TARGET, key, 0, false),
+            Key::Current(key) => encode(CURRENT, key, 0, false),
+            Key::Pattern(key) => encode(PATTERN, key, 0, false),
             Key::Other(kind) => unreachable!("records of kind {kind} are never written"),
         }
     }
@@ -100,7 +133,7 @@ impl Key {
 
 impl OffsetCommitValue {
     pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
-        decode(bytes, VALUE_VERSION_MAX)
+        decode(bytes, VALUE_VERSION_MAX, FLEXIBLE_VALUE_VERSION)
     }
 
     /// Version 1 if the client set an expiry of its own, as Kafka does; else 3.
@@ -113,7 +146,7 @@ impl OffsetCommitValue {
 
 impl GroupMetadataValue {
     pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
-        decode(bytes, VALUE_VERSION_MAX)
+        decode(bytes, VALUE_VERSION_MAX, FLEXIBLE_VALUE_VERSION)
     }
 
     #[must_use]
@@ -122,13 +155,13 @@ impl GroupMetadataValue {
     }
 }
 
-fn decode<T: Wire>(bytes: Bytes, version_max: i16) -> Result<T, DecodeError> {
+fn decode<T: Wire>(bytes: Bytes, version_max: i16, flexible_from: i16) -> Result<T, DecodeError> {
     let mut decoder = Decoder::new(bytes);
     let version = i16::read(&mut decoder, 0)?;
     if !(0..=version_max).contains(&version) {
         return Err(Fault::UnknownVersion.into());
     }
-    decoder.set_flexible(version >= FLEXIBLE_VALUE_VERSION);
+    decoder.set_flexible(version >= flexible_from);
     T::read(&mut decoder, version)
 }
 
@@ -142,6 +175,13 @@ fn encode<T: Wire>(prefix: i16, value: &T, version: i16, flexible: bool) -> Byte
 
 const OFFSET: i16 = 1;
 const GROUP: i16 = 2;
+const CONSUMER_GROUP: i16 = 3;
+const PARTITION_METADATA: i16 = 4;
+const MEMBER: i16 = 5;
+const TARGET_EPOCH: i16 = 6;
+const TARGET: i16 = 7;
+const CURRENT: i16 = 8;
+const PATTERN: i16 = 16;
 const VALUE_VERSION: i16 = 3;
 const VALUE_VERSION_MAX: i16 = 4;
 const FLEXIBLE_VALUE_VERSION: i16 = 4;

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod consumer_protocol;
 pub mod error;
 pub mod group_records;
 pub mod header;
