@@ -28,7 +28,7 @@ use runtime::time::Instant;
 pub use frames::{FrameBuffer, FrameError};
 pub use receive_memory::{Held, ReceiveMemory};
 
-use crate::slot::Slot;
+use crate::slot::{Slot, Stop};
 
 /// What the handlers may know and remember about the connection that a request came by.
 pub struct Connection {
@@ -41,6 +41,8 @@ pub struct Connection {
     pub(crate) closer: Closer,
     pub(crate) last_active: Cell<Instant>,
     pub(crate) unsent_bytes: Cell<usize>,
+    /// The client sends nothing any more: what waits for others need not wait on for it.
+    pub left: Stop,
 }
 
 impl Connection {
@@ -98,12 +100,14 @@ pub async fn serve(slot: Rc<Slot>, conn: Conn, id: u64) {
         closer: from.closer(),
         last_active: Cell::new(runtime::time::now()),
         unsent_bytes: Cell::new(0),
+        left: Stop::default(),
     });
     slot.connections.add(&connection);
     let in_progress = slot.settings().queued_max_requests.max(1) as usize;
     let pipeline = Rc::new(responder::Pipeline::bounded(in_progress));
     runtime::task::spawn(responder::run(slot.clone(), connection.clone(), pipeline.clone(), to));
     reader::run(&slot, &connection, &pipeline, from).await;
+    connection.left.set();
     pipeline.close();
     pipeline.ended().await;
     slot.connections.remove(&connection);

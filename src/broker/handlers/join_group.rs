@@ -30,7 +30,8 @@ pub async fn handle(cx: Context, request: JoinGroupRequest) -> Outcome {
     let member = request.member_id.detach();
     drop(request);
     Outcome::Later(Box::pin(async move {
-        match cx.slot.stopping.or(answer).await {
+        let answer = cx.slot.stopping.or(cx.connection.left.or(answer));
+        match answer.await.flatten() {
             Some(Ok((Reply::Join(response), mark))) => match pump.durable(mark).await {
                 Ok(()) => cx.reply(&response),
                 Err(error) => refuse(&cx, member, error),

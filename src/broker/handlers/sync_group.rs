@@ -24,7 +24,8 @@ pub async fn handle(cx: Context, request: SyncGroupRequest) -> Outcome {
     });
     drop(request);
     Outcome::Later(Box::pin(async move {
-        match cx.slot.stopping.or(answer).await {
+        let answer = cx.slot.stopping.or(cx.connection.left.or(answer));
+        match answer.await.flatten() {
             Some(Ok((Reply::Sync(response), mark))) => match pump.durable(mark).await {
                 Ok(()) => cx.reply(&response),
                 Err(error) => refuse(&cx, error),
