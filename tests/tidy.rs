@@ -25,7 +25,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("src/storage", &["protocol", "runtime", "metrics"]),
     ("src/metadata", &["protocol"]),
     ("src/quorum", &["metadata"]),
-    ("src/coordinator", &["protocol"]),
+    ("src/coordinator", &["protocol", "metadata"]),
     (
         "src/broker",
         &["protocol", "metrics", "runtime", "storage", "metadata", "quorum", "coordinator"],

@@ -8,6 +8,7 @@ use bytes::{Buf, Bytes};
 use protocol::Str;
 
 use crate::classic::{ClassicGroup, State};
+use crate::consumer::ConsumerGroup;
 use crate::coordinator::Coordinator;
 
 /// One group as it stands.
@@ -30,8 +31,31 @@ impl Coordinator {
     /// At most `limit` groups in the order of their ids, from the first behind `after` on.
     pub fn census(&self, after: Option<&Str>, limit: usize) -> Vec<GroupCount> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let page = self.groups.range::<Str, _>((from, Bound::Unbounded)).take(limit);
-        page.map(|(id, group)| self.count(id, group)).collect()
+        let range = (from, Bound::Unbounded);
+        let classic = self.groups.range::<Str, _>(range).take(limit);
+        let consumers = self.consumers.range::<Str, _>(range).take(limit);
+        let mut page: Vec<GroupCount> = classic
+            .map(|(id, group)| self.count(id, group))
+            .chain(consumers.map(|(id, group)| self.count_consumers(id, group)))
+            .collect();
+        page.sort_by(|one, other| one.id.cmp(&other.id));
+        page.truncate(limit);
+        page
+    }
+
+    fn count_consumers(&self, id: &Str, group: &ConsumerGroup) -> GroupCount {
+        let state = group.state_name();
+        let members = group.members.values();
+        let idle = members.filter(|it| state == "Stable" && it.assigned.is_empty()).count();
+        GroupCount {
+            id: id.clone(),
+            kind: "consumer",
+            state,
+            members: group.members.len(),
+            idle,
+            topics: group.subscribed_topics().cloned().collect(),
+            committed: self.offsets.of_group(id).map(positions).unwrap_or_default(),
+        }
     }
 
     fn count(&self, id: &Str, group: &ClassicGroup) -> GroupCount {

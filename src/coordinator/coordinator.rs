@@ -15,6 +15,7 @@ use protocol::messages::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use protocol::{DecodeError, ErrorCode, Str};
 
 use crate::classic::{ClassicGroup, Desk, Joining, State, record_key};
+use crate::consumer::ConsumerGroup;
 use crate::offsets::{self, ByTopic, CommittedOffset, Offsets};
 use crate::timers::{Alarm, Timers};
 use crate::world::{Caller, Output, Record, Reply, Ticket, World};
@@ -22,9 +23,21 @@ use crate::world::{Caller, Output, Record, Reply, Ticket, World};
 /// The state of one partition.
 #[derive(Debug, Default)]
 pub struct Coordinator {
+    /// An id is in one of these two.
     pub(crate) groups: BTreeMap<Str, ClassicGroup>,
+    pub(crate) consumers: BTreeMap<Str, ConsumerGroup>,
     pub(crate) offsets: Offsets,
-    timers: Timers,
+    pub(crate) timers: Timers,
+    /// Of the metadata that last brought new topics.
+    pub(crate) newest_topics: i64,
+}
+
+/// What the log has to say, in one piece: to be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DurableState {
+    pub offsets: BTreeMap<Str, ByTopic>,
+    pub groups: BTreeMap<Str, GroupMetadataValue>,
+    pub consumers: Vec<Record>,
 }
 
 /// A record that says nothing that could be understood; it is left out.
@@ -51,11 +64,15 @@ impl Coordinator {
 
     /// Takes one record of the log, in order.
     pub fn replay(&mut self, key: Bytes, value: Option<Bytes>) -> Result<(), ReplayError> {
-        match Key::decode(key).map_err(ReplayError::Key)? {
+        let key = Key::decode(key).map_err(ReplayError::Key)?;
+        if let Some(id) = key.consumer_group() {
+            return self.replay_consumer(&key, id, value);
+        }
+        match key {
             Key::Offset(key) => {
                 let value = value.map(OffsetCommitValue::decode).transpose();
                 let value = value.map_err(ReplayError::Value)?;
-                if value.is_some() && !self.groups.contains_key(&key.group) {
+                if value.is_some() && !self.is_known(&key.group) {
                     // A group that only ever commits has no record of its own.
                     let id = key.group.detach();
                     self.groups.insert(id.clone(), ClassicGroup::new(id));
@@ -66,13 +83,24 @@ impl Coordinator {
                 Some(value) => {
                     let value = GroupMetadataValue::decode(value).map_err(ReplayError::Value)?;
                     let id = key.group.detach();
+                    self.consumers.remove(&id);
                     self.groups.insert(id.clone(), ClassicGroup::from_record(id, value));
                 }
                 None => drop(self.groups.remove(&key.group)),
             },
             Key::Other(kind) => return Err(ReplayError::Unknown(kind)),
+            key => debug_assert!(key.consumer_group().is_some(), "{key:?} was seen to"),
         }
         Ok(())
+    }
+
+    /// Whether somebody could be a member already.
+    fn may_have_members(&self, id: &Str) -> bool {
+        self.groups.contains_key(id) || self.has_members(id)
+    }
+
+    fn is_known(&self, id: &Str) -> bool {
+        self.groups.contains_key(id) || self.consumers.contains_key(id)
     }
 
     /// The log has been replayed to its end.
@@ -80,6 +108,11 @@ impl Coordinator {
         let mut output = Output::default();
         for group in self.groups.values_mut() {
             group.on_loaded(&mut Desk { world, timers: &mut self.timers, output: &mut output });
+        }
+        // Topics may have come while nobody looked.
+        self.newest_topics = world.image.offset() as i64;
+        for group in self.consumers.values_mut() {
+            group.on_loaded(world, &mut self.timers);
         }
         output
     }
@@ -94,13 +127,17 @@ impl Coordinator {
     pub fn on_time(&mut self, world: &World<'_>) -> Output {
         let mut output = Output::default();
         while let Some(alarm) = self.timers.pop_due(world.now_ms) {
-            let (Alarm::Session(id, _) | Alarm::Join(id) | Alarm::Sync(id)) = &alarm;
-            let Some(group) = self.groups.get_mut(id) else { continue };
+            if self.on_consumer_alarm(world, &alarm, &mut output) {
+                continue;
+            }
+            let Some(group) = self.groups.get_mut(alarm.group()) else { continue };
             let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
             match &alarm {
                 Alarm::Session(_, member) => group.on_session_alarm(member, desk),
                 Alarm::Join(_) => group.on_join_alarm(desk),
                 Alarm::Sync(_) => group.on_sync_alarm(desk),
+                // Of a consumer group that is no more.
+                Alarm::Revoke(..) | Alarm::Rejoin(..) | Alarm::Fetch(..) | Alarm::Resolve(_) => {}
             }
         }
         output
@@ -124,7 +161,7 @@ impl Coordinator {
             Some(ErrorCode::INVALID_GROUP_ID)
         } else if !sessions.contains(&request.session_timeout_ms) {
             Some(ErrorCode::INVALID_SESSION_TIMEOUT)
-        } else if !request.member_id.is_empty() && !self.groups.contains_key(&request.group_id) {
+        } else if !request.member_id.is_empty() && !self.may_have_members(&request.group_id) {
             Some(ErrorCode::UNKNOWN_MEMBER_ID)
         } else {
             None
@@ -134,6 +171,10 @@ impl Coordinator {
             joining.refuse(&request.member_id, error, desk);
             return output;
         }
+        if self.classic_join(world, &joining, &mut output) {
+            return output;
+        }
+        let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
         if let Some(group) = self.groups.get_mut(&request.group_id) {
             group.join(&joining, desk);
             return output;
@@ -154,6 +195,9 @@ impl Coordinator {
         ticket: Ticket,
     ) -> Output {
         let mut output = Output::default();
+        if self.classic_sync(world, request, ticket, &mut output) {
+            return output;
+        }
         let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
         let error_code = match self.groups.get_mut(&request.group_id) {
             _ if request.group_id.is_empty() => ErrorCode::INVALID_GROUP_ID,
@@ -174,6 +218,9 @@ impl Coordinator {
         request: &HeartbeatRequest,
     ) -> (Output, ErrorCode) {
         let mut output = Output::default();
+        if let Some(beat) = self.classic_heartbeat(world, request, &mut output) {
+            return (output, beat.err().unwrap_or_default());
+        }
         let desk = &mut Desk { world, timers: &mut self.timers, output: &mut output };
         let beat = match self.groups.get_mut(&request.group_id) {
             _ if request.group_id.is_empty() => Err(ErrorCode::INVALID_GROUP_ID),
@@ -193,6 +240,9 @@ impl Coordinator {
         let mut output = Output::default();
         if group.is_empty() {
             return (output, Err(ErrorCode::INVALID_GROUP_ID));
+        }
+        if let Some(outcomes) = self.classic_leave(world, group, members, &mut output) {
+            return (output, Ok(outcomes));
         }
         let Some(found) = self.groups.get_mut(group) else {
             return (output, Ok(vec![ErrorCode::UNKNOWN_MEMBER_ID; members.len()]));
@@ -253,6 +303,9 @@ impl Coordinator {
         output: &mut Output,
     ) -> Result<(), ErrorCode> {
         let generation = request.generation_id_or_member_epoch;
+        if let Some(group) = self.consumers.get(&request.group_id) {
+            return group.check_commit(request, version, world.image);
+        }
         let desk = &mut Desk { world, timers: &mut self.timers, output };
         match self.groups.get_mut(&request.group_id) {
             Some(group) => {
@@ -290,7 +343,7 @@ impl Coordinator {
         let found = self.groups.get(group);
         let error = match found {
             _ if group.is_empty() => Some(ErrorCode::INVALID_GROUP_ID),
-            None => Some(ErrorCode::GROUP_ID_NOT_FOUND),
+            None if !self.is_known(group) => Some(ErrorCode::GROUP_ID_NOT_FOUND),
             Some(group) if group.state != State::Empty && !group.is_of_consumers() => {
                 Some(ErrorCode::NON_EMPTY_GROUP)
             }
@@ -301,7 +354,7 @@ impl Coordinator {
         }
         let mut outcomes = Vec::with_capacity(named.len());
         for (topic, partition) in named {
-            if found.is_some_and(|group| group.is_subscribed_to(topic)) {
+            if self.is_subscribed(group, topic) {
                 outcomes.push(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC);
                 continue;
             }
@@ -333,6 +386,10 @@ impl Coordinator {
         let mut output = Output::default();
         let error = match self.groups.get(group) {
             _ if group.is_empty() => ErrorCode::INVALID_GROUP_ID,
+            None if self.consumers.contains_key(group) => match self.has_members(group) {
+                true => ErrorCode::NON_EMPTY_GROUP,
+                false => ErrorCode::NONE,
+            },
             Some(found) if found.state != State::Empty => ErrorCode::NON_EMPTY_GROUP,
             Some(_) => ErrorCode::NONE,
             None => ErrorCode::GROUP_ID_NOT_FOUND,
@@ -346,7 +403,17 @@ impl Coordinator {
         (output, ErrorCode::NONE)
     }
 
+    fn has_members(&self, id: &Str) -> bool {
+        self.consumers.get(id).is_some_and(|group| !group.members.is_empty())
+    }
+
+    fn is_subscribed(&self, id: &Str, topic: &str) -> bool {
+        self.groups.get(id).is_some_and(|it| it.is_subscribed_to(topic))
+            || self.consumers.get(id).is_some_and(|it| it.is_subscribed_to(topic))
+    }
+
     fn bury(&mut self, world: &World<'_>, group: &Str, output: &mut Output) {
+        self.bury_consumer(group, output);
         let Some(found) = self.groups.get(group) else { return };
         found.silence(&mut Desk { world, timers: &mut self.timers, output });
         output.records.push(Record { key: record_key(group), value: None });
@@ -361,7 +428,9 @@ impl Coordinator {
         let mut output = Output::default();
         for (group, topics) in self.offsets.iter() {
             let found = self.groups.get(group);
-            for (topic, partitions) in topics {
+            let consumers = self.consumers.get(group);
+            let used = |topic: &&Str| consumers.is_some_and(|it| it.is_subscribed_to(topic));
+            for (topic, partitions) in topics.iter().filter(|(topic, _)| !used(topic)) {
                 let expired = partitions.iter().filter(|(_, committed)| {
                     since_when(found, topic, committed)
                         .is_some_and(|since_ms| is_over(committed, since_ms, world))
@@ -373,6 +442,8 @@ impl Coordinator {
         self.replay_own(&output.records);
         let bare = |group: &&ClassicGroup| !group.is_in_use() && group.state == State::Empty;
         let done = self.groups.values().filter(bare).map(|group| group.id.clone());
+        let empty = self.consumers.values().filter(|group| group.members.is_empty());
+        let done = done.chain(empty.map(|group| group.id.clone()));
         let done: Vec<Str> = done.filter(|id| self.offsets.of_group(id).is_none()).collect();
         for group in &done {
             self.bury(world, group, &mut output);
@@ -389,14 +460,20 @@ impl Coordinator {
         }
     }
 
-    /// What a restart has to find again: the offsets, and of every group that is not in the
-    /// middle of a rebalance its record.
-    pub fn durable_state(&self) -> (BTreeMap<Str, ByTopic>, BTreeMap<Str, GroupMetadataValue>) {
+    /// What a restart has to find again: the offsets, of every classic group that is not in the
+    /// middle of a rebalance its record, and all records of consumer groups.
+    pub fn durable_state(&self) -> DurableState {
         let settled = self.groups.iter().filter(|(_, group)| {
             matches!(group.state, State::Stable | State::Empty) && group.generation > 0
         });
-        let groups = settled.map(|(id, group)| (id.clone(), group.to_record()));
-        (self.offsets.iter().map(|(id, it)| (id.clone(), it.clone())).collect(), groups.collect())
+        let consumers = self.consumers.values();
+        DurableState {
+            offsets: self.offsets.iter().map(|(id, it)| (id.clone(), it.clone())).collect(),
+            groups: settled.map(|(id, group)| (id.clone(), group.to_record())).collect(),
+            consumers: consumers
+                .flat_map(|group| group.changes().into_iter().map(|it| it.record(&group.id)))
+                .collect(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ impl Coordinator {
             DescribedGroup { group_id, group_state: "Dead".into(), ..DescribedGroup::default() };
         if version >= FIRST_VERSION_THAT_SAYS_MISSING {
             dead.error_code = ErrorCode::GROUP_ID_NOT_FOUND;
-            dead.error_message = Some(Str::from(format!("there is no group {id}")));
+            dead.error_message = Some(Str::from(format!("there is no classic group {id}")));
         }
         dead
     }
@@ -27,8 +27,17 @@ impl Coordinator {
         let wanted = |filter: &[Str], word: &str| {
             filter.is_empty() || filter.iter().any(|it| it.eq_ignore_ascii_case(word))
         };
+        let of_consumers = self.consumers.values().filter(|_| wanted(types, CONSUMER));
+        let of_consumers = of_consumers.map(|group| (&group.id, group.state_name()));
+        let of_consumers = of_consumers.filter(|(_, state)| wanted(states, state));
+        let of_consumers = of_consumers.map(|(id, state)| ListedGroup {
+            group_id: id.clone(),
+            protocol_type: CONSUMER.into(),
+            group_state: state.into(),
+            group_type: CONSUMER.into(),
+        });
         if !wanted(types, CLASSIC) {
-            return Vec::new();
+            return of_consumers.collect();
         }
         let grouped = self
             .groups
@@ -41,6 +50,7 @@ impl Coordinator {
             group_state: state.name().into(),
             group_type: CLASSIC.into(),
         })
+        .chain(of_consumers)
         .collect()
     }
 }
@@ -67,4 +77,5 @@ fn describe(group: &ClassicGroup) -> DescribedGroup {
 }
 
 const FIRST_VERSION_THAT_SAYS_MISSING: i16 = 6;
+const CONSUMER: &str = "consumer";
 const CLASSIC: &str = "classic";

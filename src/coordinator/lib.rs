@@ -10,12 +10,18 @@
 //! is lost with the process, and clients start that rebalance anew, as in Kafka. Every answer
 //! holds only once all records that came out before it are durable: the caller sees to that.
 //!
+//! Groups of the consumer protocol hold nothing else: all that a record does not say of them is
+//! made anew by the next heartbeats (KIP-848). The two kinds share offsets, an id, and the way from
+//! one to the other.
+//!
 //! Absent on purpose: clocks, storage, transactions.
 
 #![forbid(unsafe_code)]
 
 mod census;
 mod classic;
+mod consumer;
+mod consumer_verbs;
 mod coordinator;
 mod describe;
 mod offsets;
@@ -24,6 +30,10 @@ mod timers;
 mod world;
 
 pub use census::GroupCount;
-pub use coordinator::{Coordinator, ReplayError};
+pub use consumer::Assignor;
+pub use coordinator::{Coordinator, DurableState, ReplayError};
 pub use offsets::CommittedOffset;
-pub use world::{Caller, GroupSettings, Output, Record, Reply, Ticket, World};
+pub use world::{
+    Caller, ConsumerGroupSettings, GroupSettings, GroupTiming, Migration, Output, Record, Reply,
+    Ticket, World,
+};

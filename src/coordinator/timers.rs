@@ -13,6 +13,27 @@ pub(crate) enum Alarm {
     Join(Str),
     /// The end of waiting for all members to fetch their assignment.
     Sync(Str),
+    /// The patience with a member of a consumer group that has to give partitions up.
+    Revoke(Str, Str),
+    /// With one of the classic protocol that has to join again.
+    Rejoin(Str, Str),
+    /// With one of the classic protocol that has to fetch its assignment.
+    Fetch(Str, Str),
+    /// Time to look which topics a group's patterns stand for.
+    Resolve(Str),
+}
+
+impl Alarm {
+    pub fn group(&self) -> &Str {
+        let (Alarm::Session(group, _)
+        | Alarm::Join(group)
+        | Alarm::Sync(group)
+        | Alarm::Revoke(group, _)
+        | Alarm::Rejoin(group, _)
+        | Alarm::Fetch(group, _)
+        | Alarm::Resolve(group)) = self;
+        group
+    }
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +54,10 @@ impl Timers {
         if let Some(due_ms) = self.due.remove(alarm) {
             self.order.remove(&(due_ms, alarm.clone()));
         }
+    }
+
+    pub fn is_set(&self, alarm: &Alarm) -> bool {
+        self.due.contains_key(alarm)
     }
 
     pub fn next_due(&self) -> Option<i64> {

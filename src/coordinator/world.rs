@@ -1,9 +1,13 @@
 //! What verbs are told from outside, and what they give back.
 
 use bytes::Bytes;
+use metadata::Image;
+use metadata::record::ConfigResource;
 use protocol::Str;
 use protocol::messages::join_group::JoinGroupResponse;
 use protocol::messages::sync_group::SyncGroupResponse;
+
+use crate::consumer::Assignor;
 
 /// The moment at which a verb is decided.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +19,8 @@ pub struct World<'a> {
     /// Fresh for every verb.
     pub random: u128,
     pub settings: &'a GroupSettings,
+    /// The topics of the cluster, and what is set for single groups.
+    pub image: &'a Image,
 }
 
 /// The broker keys of this area.
@@ -28,6 +34,58 @@ pub struct GroupSettings {
     pub offsets_retention_ms: i64,
     /// The longest record that the log takes of a group.
     pub record_bytes_max: usize,
+    pub consumer: ConsumerGroupSettings,
+}
+
+/// The broker keys `group.consumer.*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerGroupSettings {
+    pub session_timeout_ms: GroupTiming,
+    pub heartbeat_interval_ms: GroupTiming,
+    pub assignment_interval_ms: GroupTiming,
+    pub members_max: usize,
+    /// The first is taken where members ask for none.
+    pub assignors: Vec<Assignor>,
+    pub migration: Migration,
+}
+
+/// A time that groups may set for themselves, within bounds. In milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupTiming {
+    /// The name of the group config.
+    pub key: &'static str,
+    /// Of groups that set nothing.
+    pub usual: i32,
+    pub least: i32,
+    pub most: i32,
+}
+
+impl GroupTiming {
+    /// What holds for a group. Bounds that were narrowed since it was set hold too.
+    pub fn of(&self, group: &Str, image: &Image) -> i32 {
+        let own = image.config(&ConfigResource::Group(group.clone()), self.key);
+        let own: Option<i32> = own.and_then(|text| text.trim().parse().ok());
+        own.map_or(self.usual, |it| it.clamp(self.least, self.most.max(self.least)))
+    }
+}
+
+/// `group.consumer.migration.policy`: how groups may change their protocol while they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Migration {
+    Disabled,
+    Upgrade,
+    Downgrade,
+    Bidirectional,
+}
+
+impl Migration {
+    pub fn upgrades(self) -> bool {
+        matches!(self, Migration::Upgrade | Migration::Bidirectional)
+    }
+
+    pub fn downgrades(self) -> bool {
+        matches!(self, Migration::Downgrade | Migration::Bidirectional)
+    }
 }
 
 /// Who sends a request.

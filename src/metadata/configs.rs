@@ -27,7 +27,9 @@ mod topic_settings;
 mod value;
 
 pub use broker_keys::broker_keys;
-pub use broker_settings::{BrokerSettings, CleanerSettings, InternalTopicSettings};
+pub use broker_settings::{
+    BrokerSettings, CleanerSettings, ConsumerGroupSettings, GroupTime, InternalTopicSettings,
+};
 pub use check::{SetFor, check_broker, check_client_metrics, check_group, check_topic};
 pub use describe::{
     Described, DescribedConfig, describe_all_nodes, describe_client_metrics, describe_group,

@@ -8,12 +8,13 @@ mod load;
 mod pump;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use metadata::Image;
 use metadata::topic_name::OFFSETS_TOPIC;
-use protocol::ErrorCode;
+use metadata::{Image, Topic};
+use protocol::{ErrorCode, Str};
 
 pub use pump::{Mark, Pump};
 
@@ -44,8 +45,14 @@ impl Groups {
             return;
         }
         let gone = before.topics().filter(|topic| after.topic_by_id(topic.id).is_none());
-        for topic in gone {
-            pumps.values().for_each(|pump| pump.on_topic_deleted(slot, &topic.name));
+        let gone: Vec<&Str> = gone.map(|topic| &topic.name).collect();
+        let changed = grown_topics(before, after).chain(gone.iter().copied());
+        let changed: BTreeSet<Str> = changed.cloned().collect();
+        for pump in pumps.values() {
+            gone.iter().for_each(|topic| pump.on_topic_deleted(slot, topic));
+            if !changed.is_empty() {
+                pump.on_topics_changed(slot, &changed);
+            }
         }
     }
 
@@ -74,6 +81,17 @@ impl Groups {
         pumps.iter().try_for_each(|pump| pump.check_serving())?;
         Ok(pumps)
     }
+}
+
+/// Topics that came, or have other partitions than before.
+fn grown_topics<'a>(before: &Image, after: &'a Image) -> impl Iterator<Item = &'a Str> {
+    let differs = |topic: &Arc<Topic>, old: &Arc<Topic>| {
+        !Arc::ptr_eq(topic, old) && topic.partitions.len() != old.partitions.len()
+    };
+    let grown = after
+        .topics()
+        .filter(move |topic| before.topic_by_id(topic.id).is_none_or(|old| differs(topic, old)));
+    grown.map(|topic| &topic.name)
 }
 
 /// Which partition of the topic of committed offsets a group belongs to; none while there is no

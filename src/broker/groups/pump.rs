@@ -5,11 +5,15 @@
 //! to it is durable. When the log does not take a batch, the state is dropped and loaded again.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use coordinator::{Coordinator, GroupSettings, Output, Record, Reply, Ticket, World};
+use coordinator::{
+    Assignor, ConsumerGroupSettings, Coordinator, GroupSettings, GroupTiming, Migration, Output,
+    Record, Reply, Ticket, World,
+};
+use metadata::configs;
 use metadata::topic_name::OFFSETS_TOPIC;
 use protocol::batch::{BatchBuilder, Compression, NewRecord, ProduceRules, validate_for_append};
 use protocol::{ErrorCode, Str};
@@ -99,12 +103,13 @@ impl Pump {
         slot: &Slot,
         verb: impl FnOnce(&mut Coordinator, &World<'_>) -> (Output, R),
     ) -> (R, Mark) {
-        let settings = settings_of(slot);
+        let (settings, image) = (settings_of(slot), slot.image());
         let world = World {
             now_ms: now_ms(),
             wall_ms: time::wall_ms(),
             random: random(),
             settings: &settings,
+            image: &image,
         };
         let (output, answer) = verb(&mut self.coordinator.borrow_mut(), &world);
         self.decided.set(self.decided.get() + output.records.len() as u64);
@@ -139,6 +144,15 @@ impl Pump {
         (look(&self.coordinator.borrow()), self.mark())
     }
 
+    /// Looks at the state and at the world without changing either.
+    pub fn ask_about<R>(
+        &self,
+        slot: &Slot,
+        look: impl FnOnce(&Coordinator, &World<'_>) -> R,
+    ) -> (R, Mark) {
+        self.decide(slot, |coordinator, world| (Output::default(), look(coordinator, world)))
+    }
+
     /// Waits until everything up to the mark is durable.
     pub async fn durable(&self, mark: Mark) -> Result<(), ErrorCode> {
         loop {
@@ -156,6 +170,15 @@ impl Pump {
     pub fn on_topic_deleted(&self, slot: &Slot, topic: &Str) {
         if self.check_serving().is_ok() {
             self.decide(slot, |coordinator, _| (coordinator.on_topic_deleted(topic), ()));
+        }
+    }
+
+    pub fn on_topics_changed(&self, slot: &Slot, topics: &BTreeSet<Str>) {
+        if self.check_serving().is_ok() {
+            self.decide(slot, |coordinator, world| {
+                coordinator.on_topics_changed(world, topics);
+                (Output::default(), ())
+            });
         }
     }
 
@@ -304,6 +327,32 @@ fn settings_of(slot: &Slot) -> GroupSettings {
         offset_metadata_chars_max: groups.offset_metadata_max.max(0) as usize,
         offsets_retention_ms: i64::from(groups.offsets_retention_minutes) * 60_000,
         record_bytes_max: log.map_or(0, |bytes| bytes.max(0) as usize),
+        consumer: consumer_settings(&groups.consumer),
+    }
+}
+
+fn consumer_settings(keys: &configs::ConsumerGroupSettings) -> ConsumerGroupSettings {
+    let timing = |key, it: configs::GroupTime| GroupTiming {
+        key,
+        usual: it.usual,
+        least: it.least,
+        most: it.most,
+    };
+    ConsumerGroupSettings {
+        session_timeout_ms: timing("consumer.session.timeout.ms", keys.session_timeout_ms),
+        heartbeat_interval_ms: timing("consumer.heartbeat.interval.ms", keys.heartbeat_interval_ms),
+        assignment_interval_ms: timing(
+            "consumer.assignment.interval.ms",
+            keys.assignment_interval_ms,
+        ),
+        members_max: keys.members_max.max(1) as usize,
+        assignors: keys.assignors.iter().filter_map(|name| Assignor::named(name)).collect(),
+        migration: match keys.migration_policy.to_ascii_lowercase().as_str() {
+            "disabled" => Migration::Disabled,
+            "upgrade" => Migration::Upgrade,
+            "downgrade" => Migration::Downgrade,
+            _ => Migration::Bidirectional,
+        },
     }
 }
 

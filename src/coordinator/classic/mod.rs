@@ -171,6 +171,20 @@ impl ClassicGroup {
         self.protocol_type.as_deref() == Some(CONSUMER)
     }
 
+    /// The group becomes one of another kind: whoever waits asks again.
+    pub fn give_way(&mut self, desk: &mut Desk<'_>) {
+        for (id, member) in &mut self.members {
+            member.refuse_join(id, ErrorCode::REBALANCE_IN_PROGRESS, desk);
+            member.refuse_sync(ErrorCode::REBALANCE_IN_PROGRESS, desk);
+        }
+        self.silence(desk);
+    }
+
+    /// What its members work with, or would if the rebalance at hand ended now.
+    pub fn agreed_protocol(&self) -> Option<Str> {
+        self.protocol.clone().or_else(|| self.choose_protocol())
+    }
+
     fn enter(&mut self, state: State, desk: &Desk<'_>) {
         self.state = state;
         self.state_since_ms = Some(desk.world.wall_ms);

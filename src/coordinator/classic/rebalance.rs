@@ -17,7 +17,7 @@ impl ClassicGroup {
     }
 
     /// Asks all members to join again.
-    pub(super) fn prepare_rebalance(&mut self, desk: &mut Desk<'_>) {
+    pub fn prepare_rebalance(&mut self, desk: &mut Desk<'_>) {
         if self.state == State::CompletingRebalance {
             for member in self.members.values_mut() {
                 member.assignment.clear();

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use coordinator::{Caller, Coordinator, GroupSettings, Output, Record, Reply, Ticket, World};
+use coordinator::{
+    Assignor, Caller, ConsumerGroupSettings, Coordinator, GroupSettings, GroupTiming, Migration,
+    Output, Record, Reply, Ticket, World,
+};
+use metadata::Image;
 use protocol::messages::heartbeat::HeartbeatRequest;
 use protocol::messages::join_group::{
     JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse,
@@ -21,6 +25,7 @@ pub struct Bench {
     pub coordinator: Coordinator,
     pub now_ms: i64,
     pub settings: GroupSettings,
+    pub image: Image,
     pub log: Vec<Record>,
     pub replies: BTreeMap<Ticket, Reply>,
     tickets: u64,
@@ -43,7 +48,9 @@ impl Bench {
                 offset_metadata_chars_max: 10,
                 offsets_retention_ms: 100_000,
                 record_bytes_max: 10_000,
+                consumer: consumer_settings(),
             },
+            image: Image::default(),
             log: Vec::new(),
             replies: BTreeMap::new(),
             tickets: 0,
@@ -56,13 +63,14 @@ impl Bench {
     }
 
     pub fn act<R>(&mut self, verb: impl FnOnce(&mut Coordinator, &World<'_>) -> (Output, R)) -> R {
-        let settings = self.settings.clone();
+        let (settings, image) = (self.settings.clone(), self.image.clone());
         self.tickets += 1;
         let world = World {
             now_ms: self.now_ms,
             wall_ms: self.now_ms,
             random: u128::from(self.tickets) << 100 | u128::from(self.tickets),
             settings: &settings,
+            image: &image,
         };
         let (output, answer) = verb(&mut self.coordinator, &world);
         self.log.extend(output.records);
@@ -150,22 +158,8 @@ impl Bench {
         (topic, partition, offset): (&str, i32, i64),
         metadata: &str,
     ) -> ErrorCode {
-        let request = OffsetCommitRequest {
-            group_id: text(group),
-            generation_id_or_member_epoch: generation,
-            member_id: text(member),
-            topics: vec![OffsetCommitRequestTopic {
-                name: text(topic),
-                partitions: vec![OffsetCommitRequestPartition {
-                    partition_index: partition,
-                    committed_offset: offset,
-                    committed_metadata: Some(text(metadata)),
-                    ..OffsetCommitRequestPartition::default()
-                }],
-                ..OffsetCommitRequestTopic::default()
-            }],
-            ..OffsetCommitRequest::default()
-        };
+        let at = (topic, partition, offset);
+        let request = committing(group, member, generation, at, metadata);
         match self.act(|it, world| it.commit_offsets(world, &request, 8)) {
             Ok(outcomes) => outcomes[0],
             Err(error) => error,
@@ -187,19 +181,55 @@ impl Bench {
 
     pub fn check_replay(&self) {
         let replayed = self.replayed();
-        let ((offsets, mut groups), live) =
-            (replayed.durable_state(), self.coordinator.durable_state());
+        let (mut state, live) = (replayed.durable_state(), self.coordinator.durable_state());
         // A group in the middle of a rebalance still has the record of the last one.
         let known = self.coordinator.list(&[], &[]);
-        assert!(groups.keys().all(|id| known.iter().any(|it| it.group_id == *id)));
-        groups.retain(|id, _| live.1.contains_key(id));
-        assert_eq!((offsets, groups), live);
+        assert!(state.groups.keys().all(|id| known.iter().any(|it| it.group_id == *id)));
+        state.groups.retain(|id, _| live.groups.contains_key(id));
+        assert_eq!(state, live);
     }
 
     pub fn restart(&mut self) {
         self.coordinator = self.replayed();
         self.replies.clear();
         self.act(|it, world| (it.on_loaded(world), ()));
+    }
+}
+
+fn consumer_settings() -> ConsumerGroupSettings {
+    let timing = |key, usual| GroupTiming { key, usual, least: 0, most: 60_000 };
+    ConsumerGroupSettings {
+        session_timeout_ms: timing("consumer.session.timeout.ms", 45_000),
+        heartbeat_interval_ms: timing("consumer.heartbeat.interval.ms", 5_000),
+        assignment_interval_ms: timing("consumer.assignment.interval.ms", 0),
+        members_max: 100,
+        assignors: vec![Assignor::Uniform, Assignor::Range],
+        migration: Migration::Bidirectional,
+    }
+}
+
+pub fn committing(
+    group: &str,
+    member: &str,
+    epoch: i32,
+    (topic, partition, offset): (&str, i32, i64),
+    metadata: &str,
+) -> OffsetCommitRequest {
+    OffsetCommitRequest {
+        group_id: text(group),
+        generation_id_or_member_epoch: epoch,
+        member_id: text(member),
+        topics: vec![OffsetCommitRequestTopic {
+            name: text(topic),
+            partitions: vec![OffsetCommitRequestPartition {
+                partition_index: partition,
+                committed_offset: offset,
+                committed_metadata: Some(text(metadata)),
+                ..OffsetCommitRequestPartition::default()
+            }],
+            ..OffsetCommitRequestTopic::default()
+        }],
+        ..OffsetCommitRequest::default()
     }
 }
 

@@ -5,6 +5,11 @@
 
 mod bench;
 mod census;
+mod consumer_bench;
+mod consumer_groups;
+mod consumer_runs;
 mod membership;
+mod migration;
 mod offsets;
 mod random_runs;
+mod world;

@@ -71,7 +71,7 @@ fn run(seed: u64) -> Reached {
             reached.restarts += 1;
             // Connections are lost with the process, and so is a generation that was announced and
             // not assigned yet.
-            let known = bench.coordinator.durable_state().1;
+            let known = bench.coordinator.durable_state().groups;
             let known = known.values().next().map_or(0, |group| group.generation);
             for client in &mut clients {
                 (client.joining, client.syncing) = (None, None);

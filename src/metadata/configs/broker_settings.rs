@@ -47,7 +47,7 @@ pub struct CleanerSettings {
     pub io_bytes_per_second: Option<f64>,
 }
 
-/// What bounds classic groups and committed offsets.
+/// What bounds groups and committed offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupSettings {
     pub initial_rebalance_delay_ms: i32,
@@ -57,6 +57,29 @@ pub struct GroupSettings {
     pub offset_metadata_max: i32,
     pub offsets_retention_minutes: i32,
     pub retention_check_interval_ms: i64,
+    pub consumer: ConsumerGroupSettings,
+}
+
+/// What holds for groups of the consumer protocol (KIP-848).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerGroupSettings {
+    /// Whether there are any.
+    pub is_served: bool,
+    pub session_timeout_ms: GroupTime,
+    pub heartbeat_interval_ms: GroupTime,
+    pub assignment_interval_ms: GroupTime,
+    pub members_max: i32,
+    /// By name, the default first.
+    pub assignors: Vec<String>,
+    pub migration_policy: String,
+}
+
+/// A time in milliseconds that groups may set for themselves, within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupTime {
+    pub usual: i32,
+    pub least: i32,
+    pub most: i32,
 }
 
 /// How the broker creates a topic of its own.
@@ -120,6 +143,7 @@ impl BrokerSettings {
                 offset_metadata_max: from.int("offset.metadata.max.bytes"),
                 offsets_retention_minutes: from.int("offsets.retention.minutes"),
                 retention_check_interval_ms: from.long("offsets.retention.check.interval.ms"),
+                consumer: ConsumerGroupSettings::resolve(&from),
             },
         }
     }
@@ -128,6 +152,33 @@ impl BrokerSettings {
     pub fn connections_of(&self, address: IpAddr) -> i32 {
         let own = self.max_connections_per_ip_overrides.iter().find(|it| it.address == address);
         own.map_or(self.max_connections_per_ip, |it| it.connections)
+    }
+}
+
+impl ConsumerGroupSettings {
+    fn resolve(from: &Strongest<'_>) -> Self {
+        let protocols = from.list("group.coordinator.rebalance.protocols");
+        Self {
+            is_served: protocols.iter().any(|it| it == "consumer"),
+            session_timeout_ms: GroupTime {
+                usual: from.int("group.consumer.session.timeout.ms"),
+                least: from.int("group.consumer.min.session.timeout.ms"),
+                most: from.int("group.consumer.max.session.timeout.ms"),
+            },
+            heartbeat_interval_ms: GroupTime {
+                usual: from.int("group.consumer.heartbeat.interval.ms"),
+                least: from.int("group.consumer.min.heartbeat.interval.ms"),
+                most: from.int("group.consumer.max.heartbeat.interval.ms"),
+            },
+            assignment_interval_ms: GroupTime {
+                usual: from.int("group.consumer.assignment.interval.ms"),
+                least: from.int("group.consumer.min.assignment.interval.ms"),
+                most: from.int("group.consumer.max.assignment.interval.ms"),
+            },
+            members_max: from.int("group.consumer.max.size"),
+            assignors: from.list("group.consumer.assignors"),
+            migration_policy: from.text("group.consumer.migration.policy").unwrap_or_default(),
+        }
     }
 }
 
@@ -164,6 +215,12 @@ impl Strongest<'_> {
 
     fn flag(&self, name: &str) -> bool {
         self.value(name) == Some(Value::Boolean(true))
+    }
+
+    fn list(&self, name: &str) -> Vec<String> {
+        let text = self.text(name).unwrap_or_default();
+        let each = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+        each.map(str::to_owned).collect()
     }
 
     fn text(&self, name: &str) -> Option<String> {
