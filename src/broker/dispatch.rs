@@ -106,6 +106,8 @@ async fn route(cx: Context, mut body: Decoder) -> Result<Outcome, DecodeError> {
         ApiKey::DescribeGroups => serve!(describe_groups),
         ApiKey::ListGroups => serve!(list_groups),
         ApiKey::DeleteGroups => serve!(delete_groups),
+        ApiKey::ConsumerGroupHeartbeat => serve!(consumer_group_heartbeat),
+        ApiKey::ConsumerGroupDescribe => serve!(consumer_group_describe),
         ApiKey::CreateTopics => serve!(create_topics),
         ApiKey::DeleteTopics => serve!(delete_topics),
         ApiKey::DeleteRecords => serve!(delete_records),

@@ -4,6 +4,8 @@
 pub mod alter_configs;
 pub mod alter_replica_log_dirs;
 pub mod api_versions;
+pub mod consumer_group_describe;
+pub mod consumer_group_heartbeat;
 pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_groups;
@@ -76,6 +78,8 @@ pub const SERVED: &[ApiKey] = &[
     ApiKey::DescribeCluster,
     ApiKey::DescribeProducers,
     ApiKey::UnregisterBroker,
+    ApiKey::ConsumerGroupHeartbeat,
+    ApiKey::ConsumerGroupDescribe,
     ApiKey::ListConfigResources,
     ApiKey::DescribeTopicPartitions,
 ];

@@ -67,6 +67,13 @@ async fn read(
 ) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
     let image = cx.slot.image();
     let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
+    let member = group.member_id.as_ref();
+    let (refused, mark) = pump
+        .look(|coordinator| coordinator.check_fetch(&group.group_id, member, group.member_epoch));
+    if let Err(error) = refused {
+        pump.durable(mark).await?;
+        return Err(error);
+    }
     let (topics, mark) = pump.look(|coordinator| match &group.topics {
         Some(asked) => {
             let one = |topic: &OffsetFetchRequestTopics| {

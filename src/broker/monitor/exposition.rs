@@ -49,6 +49,9 @@ fn states(out: &mut Snapshot, groups: &[GroupNumbers]) {
     for state in ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable"] {
         counts.insert(("classic", state), 0);
     }
+    for state in ["Empty", "Assigning", "Reconciling", "Stable"] {
+        counts.insert(("consumer", state), 0);
+    }
     for group in groups {
         *counts.entry((group.count.kind, group.count.state)).or_default() += 1;
     }

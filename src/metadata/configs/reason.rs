@@ -1,6 +1,8 @@
 //! Why a key changes nothing, or may not be changed, in the words that an operator reads.
 
 pub(super) const GROUPS: &str = "groups of the consumer protocol are not served yet";
+pub(super) const BATCHED_COMMITS: &str = "what groups decide goes to the log at once, with what \
+                                          gathered during the last write";
 pub(super) const TRANSACTIONS: &str = "transactions are not served yet";
 pub(super) const SHARE_GROUPS: &str = "share groups are not served";
 pub(super) const STREAMS_GROUPS: &str = "streams groups are not served";

@@ -26,8 +26,10 @@ pub struct Feature {
 }
 
 /// metadata.version says which of Kafka's releases the APIs are of: 33 is 4.4. kraft.version 0:
-/// voters are not changed while the cluster runs.
+/// voters are not changed while the cluster runs. group.version 1: groups of the consumer protocol
+/// (KIP-848).
 pub const FEATURES: &[Feature] = &[
+    Feature { name: "group.version", least: 0, most: 1, initial: 1 },
     Feature { name: "kraft.version", least: 0, most: 0, initial: 0 },
     Feature { name: "metadata.version", least: 33, most: 33, initial: 33 },
 ];

@@ -133,7 +133,7 @@ fn only_what_is_gone_for_good_is_unregistered() {
 #[test]
 fn features_are_those_that_are_served() {
     let names: Vec<_> = FEATURES.iter().map(|feature| feature.name).collect();
-    assert_eq!(names, ["kraft.version", "metadata.version"]);
+    assert_eq!(names, ["group.version", "kraft.version", "metadata.version"]);
     for feature in FEATURES {
         assert!((feature.least..=feature.most).contains(&feature.initial));
     }
@@ -157,7 +157,7 @@ fn feature_updates_are_checked() {
         ("colour.version", 1, 1),
         ("transaction.version", 2, 1),
         ("transaction.version", 99, 1),
-        ("group.version", 1, 1),
+        ("group.version", 2, 1),
         ("", 1, 1),
         ("metadata.version", 70, 1),
         ("metadata.version", 7, 2),

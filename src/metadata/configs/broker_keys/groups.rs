@@ -11,6 +11,7 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
         .needs(GROUPS, reason::GROUPS)
         .doc("The least time between two assignments of a consumer group."),
     ConfigKey::new("group.consumer.assignors", Kind::List, "uniform,range")
+        .rule(Rule::EachOneOf(&["uniform", "range"]))
         .needs(GROUPS, reason::GROUPS)
         .doc("The assignors that a consumer group may name; the first is its default."),
     ConfigKey::new("group.consumer.heartbeat.interval.ms", Kind::Int, "5000")
@@ -58,7 +59,7 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
         .doc("After how long without a heartbeat a member of a consumer group is removed."),
     ConfigKey::new("group.coordinator.append.linger.ms", Kind::Int, "-1")
         .at_least(-1)
-        .needs(GROUPS, reason::GROUPS)
+        .inert(reason::BATCHED_COMMITS)
         .doc(
             "How long a coordinator collects writes before it appends them; -1 adapts to the \
              load.",
@@ -71,7 +72,7 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
     ConfigKey::new("group.coordinator.cached.buffer.max.bytes", Kind::Int, "1048588")
         .at_least(524_288)
         .cluster_wide()
-        .needs(GROUPS, reason::GROUPS)
+        .inert(reason::BATCHED_COMMITS)
         .doc("The largest write buffer that a coordinator keeps for later use."),
     ConfigKey::new("group.coordinator.rebalance.protocols", Kind::List, "classic,consumer,streams")
         .rule(Rule::EachOneOf(&["consumer", "classic", "share", "streams"]))
@@ -99,12 +100,12 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
     ConfigKey::new("offsets.commit.timeout.ms", Kind::Int, "5000")
         .at_least(1)
         .high()
-        .needs(GROUPS, reason::GROUPS)
+        .inert(reason::BATCHED_COMMITS)
         .doc("How long an offset commit may wait for its replicas."),
     ConfigKey::new("offsets.load.buffer.size", Kind::Int, "5242880")
         .at_least(1)
         .high()
-        .needs(GROUPS, reason::GROUPS)
+        .inert(reason::BATCHED_COMMITS)
         .doc("How much is read at once when a coordinator loads its offsets."),
     ConfigKey::new("offsets.retention.check.interval.ms", Kind::Long, "600000")
         .at_least(1)
