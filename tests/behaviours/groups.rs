@@ -1,6 +1,7 @@
 //! Groups of the classic protocol and what they commit.
 
 use bytes::Bytes;
+use protocol::consumer_protocol::Subscription;
 use protocol::messages::find_coordinator::FindCoordinatorRequest;
 use protocol::messages::heartbeat::HeartbeatRequest;
 use protocol::messages::join_group::{
@@ -81,17 +82,99 @@ fn an_acknowledged_commit_survives_a_kill() {
     }
     broker.restart_after_kill();
     let mut connection = coordinator(&broker, &group);
-    let mut committed = None;
-    wait_until("the group is loaded", || {
-        committed = fetch(&mut connection, &group, &topic);
-        committed.is_some()
-    });
-    assert_eq!(committed, Some(50));
+    assert_eq!(committed(&mut connection, &group, &topic), Some(50));
     let error = commit(&mut connection, &group, (&member, generation), (&topic, 51));
     assert_eq!(error, ErrorCode::NONE);
     let error = commit(&mut connection, &group, (&member, generation - 1), (&topic, 9));
     assert_eq!(error, ErrorCode::ILLEGAL_GENERATION);
-    assert_eq!(fetch(&mut connection, &group, &topic), Some(51));
+    assert_eq!(committed(&mut connection, &group, &topic), Some(51));
+}
+
+/// Kafka protocol behaviour 63: a static member that comes back without an id keeps its share and
+/// the generation; its predecessor is fenced.
+#[test]
+fn a_static_member_keeps_its_place() {
+    let broker = Broker::start_with(&["group.initial.rebalance.delay.ms=0"]);
+    let group = new_name("group");
+    let mut connection = coordinator(&broker, &group);
+    let request = JoinGroupRequest {
+        group_instance_id: Some(Str::from_static("instance")),
+        ..joining(&group, "")
+    };
+    let first = join_as(&mut connection, &request);
+    assert_eq!((first.error_code, first.generation_id), (ErrorCode::NONE, 1));
+    let sync = |connection: &mut Connection, joined: &JoinGroupResponse, shares: Vec<_>| {
+        let request = SyncGroupRequest {
+            group_id: group.clone(),
+            generation_id: joined.generation_id,
+            member_id: joined.member_id.clone(),
+            group_instance_id: Some(Str::from_static("instance")),
+            assignments: shares,
+            ..SyncGroupRequest::default()
+        };
+        connection.ask(3, &request)
+    };
+    let share = SyncGroupRequestAssignment {
+        member_id: first.member_id.clone(),
+        assignment: Bytes::from_static(b"share"),
+    };
+    assert_eq!(sync(&mut connection, &first, vec![share]).assignment, "share");
+    let second = connection.ask(9, &request);
+    assert_eq!((second.error_code, second.generation_id), (ErrorCode::NONE, 1));
+    assert!(second.member_id != first.member_id && second.skip_assignment);
+    assert_eq!(sync(&mut connection, &second, Vec::new()).assignment, "share");
+    let old = sync(&mut connection, &first, Vec::new());
+    assert_eq!(old.error_code, ErrorCode::FENCED_INSTANCE_ID);
+}
+
+/// Kafka protocol behaviour 66: offsets whose time is over go, unless a member subscribes to their
+/// topic.
+#[test]
+fn offsets_expire_unless_they_are_used() {
+    let broker = Broker::start_with(&[
+        "group.initial.rebalance.delay.ms=0",
+        "offsets.retention.check.interval.ms=20",
+    ]);
+    let (used, unused) = (Topic::new(&broker, "used"), Topic::new(&broker, "unused"));
+    let group = new_name("group");
+    let mut connection = coordinator(&broker, &group);
+    let subscription = Subscription { topics: vec![used.name.clone()], ..Default::default() };
+    let mut request = joining(&group, "");
+    request.protocols[0].metadata = subscription.encode(0);
+    request.member_id = join_as(&mut connection, &request).member_id;
+    let joined = join_as(&mut connection, &request);
+    let sync = SyncGroupRequest {
+        group_id: group.clone(),
+        generation_id: joined.generation_id,
+        member_id: joined.member_id.clone(),
+        ..SyncGroupRequest::default()
+    };
+    assert_eq!(connection.ask(3, &sync).error_code, ErrorCode::NONE);
+    for topic in [&used, &unused] {
+        let mut request = committing(&group, (&joined.member_id, 1), (topic, 5));
+        request.retention_time_ms = 1;
+        let answer = connection.ask(4, &request);
+        assert_eq!(answer.topics[0].partitions[0].error_code, ErrorCode::NONE);
+    }
+    wait_until("the unused one is gone", || committed(&mut connection, &group, &unused).is_none());
+    assert_eq!(committed(&mut connection, &group, &used), Some(5));
+}
+
+/// A client that leaves while its join waits for others is let go at once.
+#[test]
+fn a_waiting_join_does_not_hold_the_connection_of_who_left() {
+    let broker = Broker::start_with(&["group.initial.rebalance.delay.ms=300000"]);
+    let group = new_name("group");
+    let slot = coordinator_slot(&broker, &group);
+    let mut connection = broker.connect(slot);
+    let mut request = joining(&group, "");
+    request.member_id = join_as(&mut connection, &request).member_id;
+    let open = || broker.metric("coretide_connections", slot);
+    connection.send(7, &request);
+    wait_until("it is open", || open() >= 1.0);
+    let before = open();
+    drop(connection);
+    wait_until("it is let go", || open() < before);
 }
 
 fn coordinator_slot(broker: &Broker, group: &Str) -> u16 {
@@ -109,8 +192,8 @@ pub fn coordinator(broker: &Broker, group: &Str) -> Connection {
     broker.connect(coordinator_slot(broker, group))
 }
 
-fn join(connection: &mut Connection, group: &Str, member: &str) -> JoinGroupResponse {
-    let request = JoinGroupRequest {
+fn joining(group: &Str, member: &str) -> JoinGroupRequest {
+    JoinGroupRequest {
         group_id: group.clone(),
         session_timeout_ms: 10_000,
         rebalance_timeout_ms: 10_000,
@@ -121,10 +204,17 @@ fn join(connection: &mut Connection, group: &Str, member: &str) -> JoinGroupResp
             metadata: Bytes::new(),
         }],
         ..JoinGroupRequest::default()
-    };
+    }
+}
+
+fn join(connection: &mut Connection, group: &Str, member: &str) -> JoinGroupResponse {
+    join_as(connection, &joining(group, member))
+}
+
+fn join_as(connection: &mut Connection, request: &JoinGroupRequest) -> JoinGroupResponse {
     let mut answer = JoinGroupResponse::default();
     wait_until("the group is loaded", || {
-        answer = connection.ask(7, &request);
+        answer = connection.ask(7, request);
         answer.error_code != ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
     });
     answer
@@ -149,13 +239,12 @@ fn become_stable(connection: &mut Connection, group: &Str, member: &str) -> (Str
     (joined.member_id, joined.generation_id)
 }
 
-pub fn commit(
-    connection: &mut Connection,
+fn committing(
     group: &Str,
     (member, generation): (&str, i32),
     (topic, offset): (&Topic, i64),
-) -> ErrorCode {
-    let request = OffsetCommitRequest {
+) -> OffsetCommitRequest {
+    OffsetCommitRequest {
         group_id: group.clone(),
         generation_id_or_member_epoch: generation,
         member_id: Str::from(member.to_owned()),
@@ -168,16 +257,26 @@ pub fn commit(
             ..OffsetCommitRequestTopic::default()
         }],
         ..OffsetCommitRequest::default()
-    };
+    }
+}
+
+/// In the version that all members may use.
+pub fn commit(
+    connection: &mut Connection,
+    group: &Str,
+    member: (&str, i32),
+    offset: (&Topic, i64),
+) -> ErrorCode {
+    let request = committing(group, member, offset);
     let mut error = ErrorCode::NONE;
     wait_until("the group is loaded", || {
-        error = connection.ask(8, &request).topics[0].partitions[0].error_code;
+        error = connection.ask(9, &request).topics[0].partitions[0].error_code;
         error != ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
     });
     error
 }
 
-fn fetch(connection: &mut Connection, group: &Str, topic: &Topic) -> Option<i64> {
+pub fn committed(connection: &mut Connection, group: &Str, topic: &Topic) -> Option<i64> {
     let request = OffsetFetchRequest {
         groups: vec![OffsetFetchRequestGroup {
             group_id: group.clone(),
@@ -190,10 +289,15 @@ fn fetch(connection: &mut Connection, group: &Str, topic: &Topic) -> Option<i64>
         }],
         ..OffsetFetchRequest::default()
     };
-    let group = connection.ask(8, &request).groups.remove(0);
-    if group.error_code == ErrorCode::COORDINATOR_LOAD_IN_PROGRESS {
-        return None;
-    }
-    assert_eq!(group.error_code, ErrorCode::NONE);
-    Some(group.topics[0].partitions[0].committed_offset)
+    let mut offset = None;
+    wait_until("the group is loaded", || {
+        let group = connection.ask(8, &request).groups.remove(0);
+        if group.error_code == ErrorCode::COORDINATOR_LOAD_IN_PROGRESS {
+            return false;
+        }
+        assert_eq!(group.error_code, ErrorCode::NONE);
+        offset = Some(group.topics[0].partitions[0].committed_offset);
+        true
+    });
+    offset.filter(|offset| *offset >= 0)
 }

@@ -13,6 +13,7 @@ mod broker;
 mod compaction;
 mod configs;
 mod connection;
+mod consumer_groups;
 mod fetch;
 mod group_commands;
 mod groups;

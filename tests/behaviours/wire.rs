@@ -22,12 +22,17 @@ macro_rules! calls {
 
 calls! {
     m::api_versions::ApiVersionsRequest => m::api_versions::ApiVersionsResponse;
+    m::consumer_group_describe::ConsumerGroupDescribeRequest
+        => m::consumer_group_describe::ConsumerGroupDescribeResponse;
+    m::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest
+        => m::consumer_group_heartbeat::ConsumerGroupHeartbeatResponse;
     m::create_partitions::CreatePartitionsRequest => m::create_partitions::CreatePartitionsResponse;
     m::create_topics::CreateTopicsRequest => m::create_topics::CreateTopicsResponse;
     m::delete_records::DeleteRecordsRequest => m::delete_records::DeleteRecordsResponse;
     m::delete_topics::DeleteTopicsRequest => m::delete_topics::DeleteTopicsResponse;
     m::describe_cluster::DescribeClusterRequest => m::describe_cluster::DescribeClusterResponse;
     m::describe_configs::DescribeConfigsRequest => m::describe_configs::DescribeConfigsResponse;
+    m::describe_groups::DescribeGroupsRequest => m::describe_groups::DescribeGroupsResponse;
     m::describe_log_dirs::DescribeLogDirsRequest => m::describe_log_dirs::DescribeLogDirsResponse;
     m::describe_producers::DescribeProducersRequest
         => m::describe_producers::DescribeProducersResponse;
