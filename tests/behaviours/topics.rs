@@ -145,11 +145,8 @@ fn repetitions_within_a_request_are_taken() {
 #[test]
 fn what_cannot_be_honoured_is_refused() {
     let mut connection = Broker::shared().connect(0);
-    let unserved = [
-        ("cleanup.policy", "compact"),
-        ("cleanup.policy", "compact,delete"),
-        ("remote.storage.enable", "true"),
-    ];
+    let unserved =
+        [("remote.storage.enable", "true"), ("errors.deadletterqueue.group.enable", "true")];
     for config in unserved {
         let result = create(&mut connection, creation(&new_name("unserved"), 1, 1, &[config]));
         assert_eq!(result.error_code, ErrorCode::INVALID_CONFIG, "{config:?}");
