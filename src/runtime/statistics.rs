@@ -25,6 +25,9 @@ pub struct Stats {
     pub stalls: u64,
     /// Time spent running tasks.
     pub busy: Duration,
-    /// Time since the core started; `busy / alive` is its utilisation.
+    /// Processor time of the core's thread: tasks, the rings, the kernel's work for both, and
+    /// polling if it polls before it sleeps.
+    pub processor: Duration,
+    /// Time since the core started.
     pub alive: Duration,
 }

@@ -20,7 +20,7 @@ use crate::top::{Page, View, draw};
 /// Shows cores, groups and topics as they are now.
 ///
 /// Reads the metrics of the hosts' admin ports; needs no more than 80 columns. Ends with q.
-/// BUSY is the part of the time that a core ran tasks, MEM of its budget in use; PROD99, FETCH99
+/// BUSY is the part of the time that a core had work, MEM of its budget in use; PROD99, FETCH99
 /// (without the wait for records), COMMIT99 and DELAY99 (of the core's loop) are 99th percentiles
 /// of the last interval. AGE is how old the oldest record is that a group has not consumed.
 #[derive(Debug, Args)]
@@ -145,7 +145,11 @@ fn picture(args: &TopArgs, view: &View, trouble: Option<&str>) -> anyhow::Result
     let mut out = stdout().lock();
     let lines = draw(view, &title, columns.into(), rows.into());
     for (row, line) in (0..).zip(&lines) {
-        queue!(out, MoveTo(0, row), Print(line), Clear(ClearType::UntilNewLine))?;
+        queue!(out, MoveTo(0, row), Print(line))?;
+        // Behind a full line, terminals would clear its last letter.
+        if line.chars().count() < usize::from(columns) {
+            queue!(out, Clear(ClearType::UntilNewLine))?;
+        }
     }
     if lines.len() < usize::from(rows) {
         queue!(out, MoveTo(0, lines.len() as u16), Clear(ClearType::FromCursorDown))?;

@@ -22,7 +22,11 @@ pub async fn keep_pulse(slot: Rc<Slot>) {
         let now = runtime::stats();
         let alive = now.alive.saturating_sub(before.alive);
         if alive >= UTILISATION_OVER {
-            let busy = now.busy.saturating_sub(before.busy);
+            let busy = match slot.host.tuning(slot.index).spin.is_zero() {
+                true => now.processor.saturating_sub(before.processor),
+                // Polling for work takes the processor without being of use.
+                false => now.busy.saturating_sub(before.busy),
+            };
             slot.metrics.utilisation.set((busy.as_secs_f64() / alive.as_secs_f64()).min(1.0));
             before = now;
         }

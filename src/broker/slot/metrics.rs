@@ -193,8 +193,13 @@ fn cleaning(out: &mut Snapshot, slot: &Slot, core: &str) {
 /// How busy the core is, and what that costs those who wait for it.
 fn core_use(out: &mut Snapshot, slot: &Slot, core: &str) {
     let (labels, stats) = ([("core", core)], runtime::stats());
-    let seconds: [(&str, &str, Duration); 2] = [
-        ("coretide_core_busy_seconds", "Time spent running tasks.", stats.busy),
+    let seconds: [(&str, &str, Duration); 3] = [
+        ("coretide_core_task_seconds", "Time spent running tasks.", stats.busy),
+        (
+            "coretide_core_cpu_seconds",
+            "Processor time of the core's thread, tasks and everything around them.",
+            stats.processor,
+        ),
         ("coretide_core_uptime_seconds", "Time since the core started.", stats.alive),
     ];
     for (name, help, time) in seconds {

@@ -38,7 +38,7 @@ impl Page {
 
     /// The sum of all series of a name that have these labels, whatever others they have.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
-        self.matching(name, labels).map(|it| it.value).sum()
+        self.matching(name, labels).map(|it| it.value).fold(0.0, |sum, it| sum + it)
     }
 
     /// The largest of them; none when there is none.

@@ -143,14 +143,13 @@ impl Span<'_> {
     fn core(&self, core: &str) -> Core {
         let of = [("core", core)];
         let budget = self.after.sum("coretide_memory_budget_bytes", &of).max(1.0);
-        let busy = self.rate("coretide_core_busy_seconds_total", &of);
         let p99 = |name: &str, labels: &[(&str, &str)]| self.quantile(name, labels, 0.99);
         let request = |api, phase| {
             p99("coretide_request_seconds", &[("api", api), ("phase", phase), ("core", core)])
         };
         Core {
             name: core.to_owned(),
-            busy: busy.min(1.0),
+            busy: self.after.sum("coretide_core_utilization_ratio", &of),
             memory: self.after.sum("coretide_memory_used_bytes", &of) / budget,
             requests: self.rate("coretide_requests_total", &of),
             bytes_in: self.rate("coretide_network_received_bytes_total", &of),
@@ -181,7 +180,7 @@ impl Span<'_> {
             .into_iter()
             .collect();
         let rows = self.after.rows("coretide_group_lag_records", &of, ["topic", "partition"]);
-        let lag_records: f64 = rows.iter().map(|(_, records)| records).sum();
+        let lag_records = rows.iter().fold(0.0, |sum, (_, records)| sum + records);
         let before = self.before.sum("coretide_group_lag_records", &of);
         let mut lagging: Vec<Lagging> = rows
             .into_iter()

@@ -8,6 +8,7 @@ use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use glommio::{LocalExecutorBuilder, Placement, PoolPlacement};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
@@ -266,8 +267,14 @@ pub fn stats() -> Stats {
         timers: time::pending() as u64,
         stalls: local.control.stalls.load(Ordering::Relaxed),
         busy: executor.executor_runtime(),
+        processor: thread_time(),
         alive: time::now().since(local.started),
     })
+}
+
+fn thread_time() -> Duration {
+    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+    nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Marks a point that a simulation wants to see reached, or to crash at. Here it costs nothing.
@@ -353,4 +360,4 @@ const BLOCKING_THREADS: usize = 2;
 const EXIT_CODE_FATAL: i32 = 70;
 
 /// A loop that asks `should_yield` is told to after this long at most.
-const PREEMPT_AFTER: std::time::Duration = std::time::Duration::from_millis(5);
+const PREEMPT_AFTER: Duration = Duration::from_millis(5);

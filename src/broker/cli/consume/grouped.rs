@@ -2,7 +2,7 @@
 //! when the group rebalances, commit and leave at the end.
 //!
 //! Law: nothing is committed that was not printed and flushed; so a record is printed once at
-//! least. A member that is interrupted commits and leaves, so that the others need not wait for
+//! least. Where nothing was committed before, the beginning is, so that the lag can be seen. A member that is interrupted commits and leaves, so that the others need not wait for
 //! its session to end.
 
 use std::collections::BTreeMap;
@@ -50,8 +50,8 @@ pub(super) fn run(
     let member = Member::new(client, group, args.instance.as_deref(), &topics)?;
     let mut session = Session { client, member, printer: Printer::new(args), interrupted };
     loop {
-        let mut reader = session.join(args, topic, group, &ends)?;
-        if session.read(args, &mut reader)? == Ended::Done {
+        let (mut reader, committed) = session.join(args, topic, group, &ends)?;
+        if session.read(args, &mut reader, committed)? == Ended::Done {
             break;
         }
     }
@@ -83,14 +83,14 @@ fn watch_signals() -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 impl Session<'_> {
-    /// Joins, and begins where the group has committed.
+    /// Joins, and begins where the group has committed; gives what it has, too.
     fn join(
         &mut self,
         args: &ConsumeArgs,
         topic: &MetadataResponseTopic,
         group: &str,
         ends: &BTreeMap<i32, i64>,
-    ) -> anyhow::Result<Reader> {
+    ) -> anyhow::Result<(Reader, BTreeMap<i32, i64>)> {
         let mut reader = Reader::new(topic, args.rate.is_some());
         let share = self.member.join(self.client)?;
         let name = topic.name.clone().unwrap_or_default();
@@ -109,13 +109,17 @@ impl Session<'_> {
             let next = committed.get(&index).or(starts.get(&index)).copied().unwrap_or(0);
             reader.readings.insert(index, Reading { next, end: ends.get(&index).copied() });
         }
-        Ok(reader)
+        Ok((reader, committed))
     }
 
     /// Reads a share until the group rebalances or all is done; either way, what was printed is
     /// committed.
-    fn read(&mut self, args: &ConsumeArgs, reader: &mut Reader) -> anyhow::Result<Ended> {
-        let mut committed = positions_of(reader);
+    fn read(
+        &mut self,
+        args: &ConsumeArgs,
+        reader: &mut Reader,
+        mut committed: BTreeMap<i32, i64>,
+    ) -> anyhow::Result<Ended> {
         let mut due = Instant::now() + COMMIT_INTERVAL;
         let ended = loop {
             let over = args.until_end && reader.is_at_end();

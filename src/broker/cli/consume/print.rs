@@ -39,7 +39,7 @@ impl<'a> Printer<'a> {
     /// Whether the rate permits a record now.
     pub fn may_print(&mut self) -> bool {
         let Some(rate) = self.args.rate else { return true };
-        let most = (rate * PAUSE.as_secs_f64() * 4.0).max(1.0);
+        let most = (rate * BURST.as_secs_f64()).max(1.0);
         let earned = self.counted.elapsed().as_secs_f64() * rate;
         self.tokens = (self.tokens + earned).min(most);
         self.counted = Instant::now();
@@ -158,6 +158,8 @@ fn write_headers(out: &mut impl Write, record: &RecordView<'_>) -> anyhow::Resul
     Ok(())
 }
 
+/// What was not printed in time may be made up for as long.
+const BURST: Duration = Duration::from_millis(500);
 /// Between two looks at the rate.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 const BODY_BYTES_MAX: usize = 256 << 20;

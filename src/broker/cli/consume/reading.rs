@@ -26,6 +26,8 @@ pub(super) struct Reader {
     topic_id: Uuid,
     leaders: BTreeMap<i32, i32>,
     bytes_max: i32,
+    /// Fetches so far: each begins with another partition, so that none is always the last.
+    turns: usize,
     pub readings: BTreeMap<i32, Reading>,
 }
 
@@ -36,6 +38,7 @@ impl Reader {
             topic_id: topic.topic_id,
             leaders: leaders(topic),
             bytes_max: if slowly { SLOW_FETCH_BYTES } else { FETCH_BYTES },
+            turns: 0,
             readings: BTreeMap::new(),
         }
     }
@@ -52,7 +55,10 @@ impl Reader {
     /// Batches of each partition from the next offset on; waits up to half a second for some.
     pub fn fetch(&mut self, client: &mut Client) -> anyhow::Result<Vec<(i32, Bytes)>> {
         let mut of_leader: BTreeMap<i32, Vec<FetchPartition>> = BTreeMap::new();
-        for (&partition, reading) in &self.readings {
+        let first = self.turns % self.readings.len().max(1);
+        self.turns += 1;
+        let (last, first) = (self.readings.iter().take(first), self.readings.iter().skip(first));
+        for (&partition, reading) in first.chain(last) {
             if reading.end.is_some_and(|end| reading.next >= end) {
                 continue;
             }

@@ -31,7 +31,7 @@ enum GroupCommand {
         #[command(flatten)]
         to: Bootstrap,
     },
-    /// Show members, offsets and lag of a group
+    /// Show members, offsets and lag of a group; seconds go by the records' own timestamps
     Describe {
         group: String,
         #[command(flatten)]

@@ -232,6 +232,7 @@ fn the_numbers_of_a_core() {
             assert_eq!(after.file_syncs, 1);
             assert!(after.alive - before.alive >= Duration::from_millis(20));
             assert!(after.busy > before.busy);
+            assert!(after.processor > before.processor);
         }
     });
 }
