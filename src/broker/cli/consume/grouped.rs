@@ -2,7 +2,8 @@
 //! when the group rebalances, commit and leave at the end.
 //!
 //! Law: nothing is committed that was not printed and flushed; so a record is printed once at
-//! least. Where nothing was committed before, the beginning is, so that the lag can be seen. A member that is interrupted commits and leaves, so that the others need not wait for
+//! least. Where nothing was committed before, the beginning is, so that the lag can be seen.
+//! A member that is interrupted commits and leaves, so that the others need not wait for
 //! its session to end.
 
 use std::collections::BTreeMap;
