@@ -4,7 +4,8 @@
 //! covered it. Until then a power loss may leave each 512-byte sector in its old or its new state,
 //! and the size old, new or, when the file grew, in between. What an operation had not finished at
 //! a crash may have happened or not. Anything may also become durable before anyone asked. A sync
-//! that failed leaves pages that look clean and are lost with the cache.
+//! that failed leaves pages that look clean and are lost with the cache; what was written past the
+//! cache it does not touch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -28,6 +29,7 @@ struct Layer {
 
 struct InFlight {
     offset: u64,
+    past_cache: bool,
     data: Block,
     applied: bool,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Content {
     durable: Layer,
     /// Pages whose cached state is not durable, with the version of that state.
     dirty: BTreeMap<u64, u64>,
+    /// Those of them that were last written past the page cache.
+    past_cache: BTreeSet<u64>,
     durable_versions: BTreeMap<u64, u64>,
     version: u64,
     /// The smallest size the file had since its size was last durable, if it was ever cut.
@@ -126,11 +130,12 @@ impl Content {
     // ---- writes
 
     /// A write is on its way; it gets a number.
-    pub(crate) fn begin_write(&mut self, offset: u64, data: Block) -> u64 {
+    pub(crate) fn begin_write(&mut self, offset: u64, data: Block, past_cache: bool) -> u64 {
         let end = (offset + data.len() as u64).next_multiple_of(PAGE_BYTES);
         self.allocated = self.allocated.max(end);
         self.writes_begun += 1;
-        self.in_flight.insert(self.writes_begun, InFlight { offset, data, applied: false });
+        let pending = InFlight { offset, past_cache, data, applied: false };
+        self.in_flight.insert(self.writes_begun, pending);
         self.writes_begun
     }
 
@@ -139,7 +144,8 @@ impl Content {
         let Some(pending) = self.in_flight.get_mut(&write) else { return };
         if !std::mem::replace(&mut pending.applied, true) {
             let (offset, data) = (pending.offset, pending.data.clone());
-            self.write(offset, &data);
+            let past_cache = pending.past_cache;
+            self.write(offset, &data, past_cache);
         }
     }
 
@@ -167,15 +173,19 @@ impl Content {
         let sectors = (pending.data.len() as u64).div_ceil(SECTOR_BYTES);
         let bytes = (draw(sectors + 1) * SECTOR_BYTES).min(pending.data.len() as u64);
         if bytes > 0 {
-            self.write(pending.offset, &pending.data[..bytes as usize]);
+            self.write(pending.offset, &pending.data[..bytes as usize], pending.past_cache);
         }
     }
 
-    fn write(&mut self, offset: u64, data: &[u8]) {
+    fn write(&mut self, offset: u64, data: &[u8], past_cache: bool) {
         self.version += 1;
         self.cached.write(offset, data);
         for page in page_range(offset, data.len() as u64) {
             self.dirty.insert(page, self.version);
+            match past_cache {
+                true => self.past_cache.insert(page),
+                false => self.past_cache.remove(&page),
+            };
         }
         let end = self.cached.size.next_multiple_of(PAGE_BYTES);
         self.allocated = self.allocated.max(end);
@@ -237,7 +247,7 @@ impl Content {
     pub(crate) fn fail_sync(&mut self, draw: &Draw) {
         let dirty: BTreeSet<u64> = self.dirty.keys().copied().collect();
         for page in dirty {
-            if draw(2) == 0 {
+            if draw(2) == 0 && !self.past_cache.contains(&page) {
                 self.dirty.remove(&page);
             }
         }
@@ -273,7 +283,7 @@ impl Content {
             match draw(4) {
                 0 => {}
                 1 => self.write_prefix(&pending, draw),
-                _ => self.write(pending.offset, &pending.data),
+                _ => self.write(pending.offset, &pending.data, pending.past_cache),
             }
         }
     }

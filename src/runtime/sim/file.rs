@@ -95,7 +95,7 @@ impl File {
         let (len, hash) = (block.len() as u64, hash_bytes(&block));
         self.world.record("disk.write", &[self.inode.id, offset, len, hash]);
         let checked = self.disk().check(&self.world, DiskOp::Write, &self.path);
-        let write = content.borrow_mut().begin_write(offset, block);
+        let write = content.borrow_mut().begin_write(offset, block, self.mode.is_direct());
         let in_flight = WriteInFlight { file: self, write };
         self.disk().pause(&self.world).await;
         if let Err(error) = checked {
