@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use protocol::batch::BatchHeader;
-use runtime::file::{File, FsError};
+use runtime::file::{File, FsError, Mode};
 
 use super::RecoveryReport;
 use super::derived::{Entries, load_epochs, load_index, load_producers};
@@ -359,10 +359,13 @@ impl<'a> Walk<'a> {
         for segment in &self.read {
             if (segment.base, segment.size) > (point.segment_base, point.position) {
                 let file = self.log.file_for_writing(segment.base).await?;
-                if !file.mode().is_direct() {
+                // What is strict now may have been relaxed when this was written.
+                if self.inventory.checkpoint.relaxed || !file.mode().is_direct() {
                     let at_point = segment.base == point.segment_base;
                     let from = if at_point { point.position } else { 0 };
-                    write_again(&file, from, segment.size).await?;
+                    let cached = File::open(file.path(), Mode::Buffered).await?;
+                    write_again(&cached, from, segment.size).await?;
+                    cached.sync().await?;
                 }
                 file.sync().await?;
                 accepted_more = true;
