@@ -32,7 +32,7 @@ pub use errors::{
     AppendError, CommitError, CreateError, DeleteRecordsError, OpenError, ReadError, TruncateError,
     Unavailable,
 };
-pub use log::{Appended, Committed, Log, ReadChunk, Retained, TimestampOffset};
+pub use log::{Appended, Committed, Log, ReadChunk, Retained, TimestampOffset, TurnedAway};
 pub use options::{LogOptions, OPEN_FILES_MIN, StorageConfig};
 pub use recovery::RecoveryReport;
 pub use statistics::StorageStats;

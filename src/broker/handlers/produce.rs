@@ -168,7 +168,10 @@ async fn begin(
     }
     let records = batch.record_count();
     let bytes = batch.size_in_bytes();
-    let log = partition.log().map_err(|why| refuse_unavailable(&why))?;
+    let log = partition.log().map_err(|why| {
+        partition.turn_away(batch.header());
+        refuse_unavailable(&why)
+    })?;
     let now_ms = time::wall_ms();
     let appended = log.append(&batch, partition.leader_epoch(), now_ms).await;
     let appended = appended.map_err(|why| refuse_append(&why, &partition))?;

@@ -5,12 +5,13 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use metadata::image::OpenedPartition;
+use protocol::batch::BatchHeader;
 use protocol::messages::fetch::EpochEndOffset;
 use protocol::{ErrorCode, NodeId, Str, Uuid};
 use runtime::local::Event;
 use runtime::{task, time};
 use storage::epochs::EpochEnd;
-use storage::{Log, LogOptions, OpenError, RecoveryReport};
+use storage::{Log, LogOptions, OpenError, RecoveryReport, TurnedAway};
 
 use crate::fetch::Interest;
 use crate::monitor::Timeline;
@@ -59,6 +60,8 @@ pub struct Partition {
     opening: Cell<bool>,
     opened: Event,
     timeline: RefCell<Timeline>,
+    /// Before the log is open.
+    turned_away: RefCell<TurnedAway>,
 }
 
 impl Partition {
@@ -74,6 +77,7 @@ impl Partition {
             opening: Cell::new(false),
             opened: Event::new(),
             timeline: RefCell::default(),
+            turned_away: RefCell::default(),
         }
     }
 
@@ -94,6 +98,11 @@ impl Partition {
 
     pub fn log(&self) -> Result<Log, Unavailable> {
         self.state.borrow().clone()
+    }
+
+    /// Notes a batch that the log could not take because it is not open.
+    pub fn turn_away(&self, header: &BatchHeader) {
+        self.turned_away.borrow_mut().note_batch(header);
     }
 
     pub fn is_offline(&self) -> bool {
@@ -144,6 +153,7 @@ impl Partition {
             Ok((log, report)) => {
                 self.say(&report);
                 log.begin_epoch(self.leader_epoch.get());
+                log.remember_turned_away(self.turned_away.take());
                 Ok(log)
             }
             Err(OpenError::Io(why)) if !why.is_full() && !why.was_reading() => {

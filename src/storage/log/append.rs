@@ -12,6 +12,7 @@ use protocol::batch::{BatchHeader, HEADER_BYTES, ValidBatch};
 
 use super::indexes::indexed;
 use super::tail::{OpenChunk, TailBatch, chunk_bytes};
+use super::turned_away::TurnedAway;
 use super::{Log, LogInner};
 use crate::errors::AppendError;
 use crate::producer::{ProducerBatch, RememberedBatch, Verdict};
@@ -58,6 +59,11 @@ impl Log {
         let mut appended = self.inner.place(&placed, batch.body(), now_ms);
         appended.log_append_time_ms = batch.log_append_time_ms().unwrap_or(-1);
         Ok(appended)
+    }
+
+    /// What was turned away while the log was not open counts as turned away by it.
+    pub fn remember_turned_away(&self, earlier: TurnedAway) {
+        self.inner.state.borrow_mut().turned_away = earlier;
     }
 
     /// Appends batches as a leader gave them: offsets and epochs are kept. All of them are

@@ -55,7 +55,7 @@ use crate::producer::{ProducerDescription, Producers};
 use crate::segment::{ActiveSegment, SealedSegment, TrailerSalt};
 use crate::store::Storage;
 use tail::Tail;
-use turned_away::TurnedAway;
+pub use turned_away::TurnedAway;
 use waiters::Waiters;
 
 /// A partition's log on this slot. Clones are the same log.

@@ -1,4 +1,5 @@
-//! Producers whose first batch found no room, or a disk that could not be read.
+//! Producers whose first batch found no room, a disk that could not be read, or a log that was not
+//! open yet.
 //!
 //! Law: a partition takes any sequence from a producer it does not know (KIP-360), so what such a
 //! producer sent behind a batch that was turned away must be turned away as well: once it is
@@ -7,19 +8,30 @@
 
 use std::collections::BTreeMap;
 
+use protocol::batch::BatchHeader;
+
+use crate::log::append::producer_batch;
 use crate::producer::{ProducerBatch, SequenceError};
 
 /// Producers remembered at most; beyond it all are forgotten.
 const PRODUCERS_MAX: usize = 1000;
 
-#[derive(Default)]
+/// Whose batches were turned away, and from which sequence on.
+#[derive(Debug, Default)]
 pub struct TurnedAway {
     /// The earliest sequence that was turned away, by producer id and epoch.
     first: BTreeMap<(i64, i16), i32>,
 }
 
 impl TurnedAway {
-    pub fn note(&mut self, batch: &ProducerBatch) {
+    /// Notes a batch that came before the log was open.
+    pub fn note_batch(&mut self, header: &BatchHeader) {
+        if let Some(batch) = producer_batch(header) {
+            self.note(&batch);
+        }
+    }
+
+    pub(super) fn note(&mut self, batch: &ProducerBatch) {
         if self.first.len() >= PRODUCERS_MAX {
             self.first.clear();
         }
@@ -29,7 +41,7 @@ impl TurnedAway {
     }
 
     /// Refuses a batch that was sent behind one that was turned away.
-    pub fn check(&self, batch: &ProducerBatch) -> Result<(), SequenceError> {
+    pub(super) fn check(&self, batch: &ProducerBatch) -> Result<(), SequenceError> {
         match self.first.get(&(batch.producer_id, batch.producer_epoch)) {
             Some(expected) if batch.base_sequence > *expected => Err(SequenceError::OutOfOrder {
                 producer_id: batch.producer_id,
@@ -41,7 +53,7 @@ impl TurnedAway {
     }
 
     /// The producer is known from now on.
-    pub fn forget(&mut self, batch: &ProducerBatch) {
+    pub(super) fn forget(&mut self, batch: &ProducerBatch) {
         if !self.first.is_empty() {
             self.first.remove(&(batch.producer_id, batch.producer_epoch));
         }
