@@ -103,12 +103,12 @@ fn odd_client_software_is_an_invalid_request() {
     assert_eq!(connection.ask(3, &request()).error_code, ErrorCode::NONE);
 }
 
-/// Only what is served is advertised: no groups of the consumer protocol, no transactions, and no
-/// feature level that would promise them.
+/// Only what is served is advertised: groups of the consumer protocol, but no transactions, no share
+/// groups, and no feature level that would promise them.
 #[test]
 fn nothing_is_promised_that_is_not_served() {
     let answer = Broker::shared().connect(0).ask(4, &request());
-    let missing = [ApiKey::ConsumerGroupHeartbeat, ApiKey::ShareGroupHeartbeat, ApiKey::EndTxn];
+    let missing = [ApiKey::ShareGroupHeartbeat, ApiKey::EndTxn];
     for api in missing {
         assert!(answer.api_keys.iter().all(|it| it.api_key != api.number()), "{}", api.name());
     }
@@ -116,7 +116,7 @@ fn nothing_is_promised_that_is_not_served() {
         let found = answer.finalized_features.iter().find(|it| &*it.name == name);
         found.map_or(0, |it| it.max_version_level)
     };
-    assert_eq!((level("group.version"), level("transaction.version")), (0, 0));
+    assert_eq!((level("group.version"), level("transaction.version")), (1, 0));
     assert!(answer.finalized_features_epoch >= 0);
 }
 
