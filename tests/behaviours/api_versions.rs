@@ -103,8 +103,8 @@ fn odd_client_software_is_an_invalid_request() {
     assert_eq!(connection.ask(3, &request()).error_code, ErrorCode::NONE);
 }
 
-/// Only what is served is advertised: groups of the consumer protocol, but no transactions, no share
-/// groups, and no feature level that would promise them.
+/// Only what is served is advertised: groups of the consumer protocol, but neither transactions nor
+/// share groups, nor a feature level that would promise them.
 #[test]
 fn nothing_is_promised_that_is_not_served() {
     let answer = Broker::shared().connect(0).ask(4, &request());
