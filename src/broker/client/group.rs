@@ -13,7 +13,7 @@ use protocol::messages::offset_commit::{
 use protocol::messages::offset_fetch::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{ApiKey, ErrorCode, Str};
 use std::time::{Duration, Instant};
 
 use super::consumer_protocol::{Partitions, decode_assignment, decode_subscription};
@@ -121,8 +121,10 @@ fn describe_consumers(
         group_ids: vec![Str::from(group.to_owned())],
         ..ConsumerGroupDescribeRequest::default()
     };
-    let asked: anyhow::Result<ConsumerGroupDescribeResponse> = client.ask_node(node, &request);
-    let Ok(mut answer) = asked else { return Ok(None) };
+    if !client.serves(node, ApiKey::ConsumerGroupDescribe)? {
+        return Ok(None);
+    }
+    let mut answer: ConsumerGroupDescribeResponse = client.ask_node(node, &request)?;
     let Some(found) = answer.groups.pop() else { return Ok(None) };
     if found.error_code == ErrorCode::GROUP_ID_NOT_FOUND {
         return Ok(None);

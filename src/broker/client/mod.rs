@@ -17,7 +17,7 @@ use anyhow::{Context, bail};
 use protocol::messages::metadata::{
     MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic,
 };
-use protocol::{ErrorCode, Message, Str};
+use protocol::{ApiKey, ErrorCode, Message, Str};
 
 use node::NodeConnection;
 
@@ -58,6 +58,20 @@ impl Client {
         node: i32,
         request: &Q,
     ) -> anyhow::Result<R> {
+        let answer = self.node(node)?.call(request);
+        if answer.is_err() {
+            self.nodes.remove(&node);
+        }
+        answer
+    }
+
+    /// Whether that node serves an API.
+    pub fn serves(&mut self, node: i32, api: ApiKey) -> anyhow::Result<bool> {
+        Ok(self.node(node)?.serves(api))
+    }
+
+    /// The connection to one node, made if there is none yet.
+    fn node(&mut self, node: i32) -> anyhow::Result<&mut NodeConnection> {
         if !self.nodes.contains_key(&node) {
             let Some((host, port)) = self.addresses.get(&node) else {
                 bail!("node {node} is not in the cluster's metadata");
@@ -65,12 +79,7 @@ impl Client {
             let connection = NodeConnection::connect(host, *port)?;
             self.nodes.insert(node, connection);
         }
-        let connection = self.nodes.get_mut(&node).context("just inserted")?;
-        let answer = connection.call(request);
-        if answer.is_err() {
-            self.nodes.remove(&node);
-        }
-        answer
+        self.nodes.get_mut(&node).context("just inserted")
     }
 
     /// Metadata of the topics, of all when none is named. Nothing is created by asking.

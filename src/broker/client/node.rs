@@ -69,6 +69,11 @@ impl NodeConnection {
         Ok(node)
     }
 
+    /// Whether the node serves this API, in whatever versions.
+    pub fn serves(&self, api: ApiKey) -> bool {
+        self.served.contains_key(&api.number())
+    }
+
     /// Sends a request in the newest version that both sides know and waits for its answer.
     pub fn call<Q: Message, R: Message>(&mut self, request: &Q) -> anyhow::Result<R> {
         let spec = Q::KEY.spec();
