@@ -125,19 +125,23 @@ impl BatchBuilder {
         let mut encoder = Encoder::new(self.compression, out, usize::MAX, self.records.len());
         // Compression into memory fails only at the limit, and there is none.
         let written = encoder.write_all(&self.records).and_then(|()| encoder.finish());
-        let mut batch = match written {
+        let batch = match written {
             Ok(batch) => batch,
             Err(error) => unreachable!("compressing into memory failed: {error}"),
         };
-        let mut header = self.header;
-        let length = i32::try_from(batch.len() - LOG_OVERHEAD_BYTES);
-        assert!(length.is_ok(), "a batch of {} bytes cannot be written", batch.len());
-        header.batch_length = length.unwrap_or_default();
-        batch[..HEADER_BYTES].copy_from_slice(&header.encode());
-        let crc = crc_of(&batch);
-        batch[CRC_AT..][..4].copy_from_slice(&crc.to_be_bytes());
-        batch.into()
+        sealed(self.header, batch)
     }
+}
+
+/// Puts the header in front of the records, with the right length and checksum.
+pub(super) fn sealed(mut header: BatchHeader, mut batch: Vec<u8>) -> Bytes {
+    let length = i32::try_from(batch.len() - LOG_OVERHEAD_BYTES);
+    assert!(length.is_ok(), "a batch of {} bytes cannot be written", batch.len());
+    header.batch_length = length.unwrap_or_default();
+    batch[..HEADER_BYTES].copy_from_slice(&header.encode());
+    let crc = crc_of(&batch);
+    batch[CRC_AT..][..4].copy_from_slice(&crc.to_be_bytes());
+    batch.into()
 }
 
 pub(super) fn write_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {

@@ -8,11 +8,10 @@ use std::io::Write;
 
 use bytes::Bytes;
 
-use super::builder::write_nullable;
+use super::builder::{sealed, write_nullable};
 use super::compression::{Codec, Compression, Encoder};
 use super::header::{
-    BatchHeader, CODEC_MASK, CRC_AT, DELETE_HORIZON_BIT, HEADER_BYTES, LOG_OVERHEAD_BYTES,
-    NO_TIMESTAMP, TimestampType, crc_of,
+    BatchHeader, CODEC_MASK, DELETE_HORIZON_BIT, HEADER_BYTES, NO_TIMESTAMP, TimestampType,
 };
 use super::record::{RecordError, RecordIter, RecordView};
 use super::varint;
@@ -70,17 +69,6 @@ pub fn emptied(header: &BatchHeader) -> Bytes {
         ..*header
     };
     sealed(empty, vec![0; HEADER_BYTES])
-}
-
-/// Puts the header in front of the records, with the right length and checksum.
-fn sealed(mut header: BatchHeader, mut batch: Vec<u8>) -> Bytes {
-    let length = i32::try_from(batch.len() - LOG_OVERHEAD_BYTES);
-    assert!(length.is_ok(), "a batch of {} bytes cannot be written", batch.len());
-    header.batch_length = length.unwrap_or_default();
-    batch[..HEADER_BYTES].copy_from_slice(&header.encode());
-    let crc = crc_of(&batch);
-    batch[CRC_AT..][..4].copy_from_slice(&crc.to_be_bytes());
-    batch.into()
 }
 
 /// The record with its length in front.
