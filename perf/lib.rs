@@ -14,6 +14,7 @@
 pub mod assignment;
 pub mod batches;
 pub mod cluster;
+pub mod commit;
 pub mod consume;
 pub mod curves;
 pub mod hgrm;
@@ -57,6 +58,7 @@ pub fn main(matches: &ArgMatches) -> ExitCode {
         Bench::Produce(args) => run::produce(&args).and_then(|found| show(&found, &args.load)),
         Bench::Consume(args) => run::consume(&args).and_then(|found| show(&found, &args.load)),
         Bench::E2e(args) => run::end_to_end(&args).and_then(|found| show(&found, &args.load)),
+        Bench::Commit(args) => run::commit(&args).and_then(|found| show(&found, &args.load)),
         Bench::Limits(args) => machine::limits(&args).map(|()| ExitCode::SUCCESS),
         Bench::Report(args) => curves::report(&args).map(|()| ExitCode::SUCCESS),
     };

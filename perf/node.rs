@@ -18,6 +18,8 @@ pub struct Node {
     pub frames: Frames,
     pub writer: Writer,
     pub versions: Versions,
+    /// By `call`.
+    pub sent_bytes: u64,
     next_correlation_id: i32,
 }
 
@@ -29,8 +31,8 @@ impl Node {
         conn.set_nodelay(true)?;
         let (reader, writer) = conn.split();
         let versions = Versions { address, ranges: BTreeMap::new() };
-        let mut node =
-            Node { frames: Frames::new(reader), writer, versions, next_correlation_id: 0 };
+        let frames = Frames::new(reader);
+        let mut node = Node { frames, writer, versions, sent_bytes: 0, next_correlation_id: 0 };
         let request = ApiVersionsRequest {
             client_software_name: Str::from_static("coretide-bench"),
             client_software_version: Str::from_static(env!("CARGO_PKG_VERSION")),
@@ -59,6 +61,7 @@ impl Node {
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id += 1;
         let parts = encode(request, version, correlation_id).finish();
+        self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
         let name = Q::KEY.name();
         self.writer.send(&parts).await.with_context(|| format!("sending {name}"))?;
         let answered = within(now() + ANSWER_TIMEOUT, self.frames.next()).await;

@@ -22,6 +22,8 @@ pub enum Bench {
     Consume(ConsumeArgs),
     /// Write records at a rate and measure how long they take to arrive at a reader
     E2e(EndToEndArgs),
+    /// Commit offsets of many groups and wait for their acknowledgements
+    Commit(CommitArgs),
     /// Draw the percentile curves of several runs into one page
     Report(ReportArgs),
     /// Measure what this machine can do at most, and a bare prototype of a broker on it
@@ -74,6 +76,28 @@ pub struct EndToEndArgs {
     /// Connections that read; at least one per node that leads a partition
     #[arg(long, default_value_t = 1)]
     pub readers: usize,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CommitArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Groups, dealt to the connections; one for each connection if not given. A connection has
+    /// one commit at a time under way
+    #[arg(long)]
+    pub groups: Option<usize>,
+    /// What the groups' names begin with
+    #[arg(long, default_value = "bench-")]
+    pub group_prefix: String,
+    /// Partitions of the topic that one commit names
+    #[arg(long, default_value_t = 10)]
+    pub partitions_per_commit: usize,
+    /// Commits a second, all connections together, in even steps; latency then counts from the
+    /// moment a commit was due. Without it every answer is followed by the next commit
+    #[arg(long)]
+    pub rate: Option<f64>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -23,6 +23,7 @@ pub enum Kind {
     Produce,
     Consume,
     EndToEnd,
+    Commit,
 }
 
 impl Kind {
@@ -31,6 +32,7 @@ impl Kind {
             Kind::Produce => "produce",
             Kind::Consume => "consume",
             Kind::EndToEnd => "e2e",
+            Kind::Commit => "commit",
         }
     }
 }
@@ -61,7 +63,7 @@ impl Outcome {
     /// Moved in the direction that the run is about.
     fn bytes(&self) -> u64 {
         match self.kind {
-            Kind::Produce => self.totals.sent.bytes,
+            Kind::Produce | Kind::Commit => self.totals.sent.bytes,
             Kind::Consume => self.totals.received.bytes,
             Kind::EndToEnd => self.totals.sent.bytes.min(self.totals.received.bytes),
         }
@@ -71,7 +73,7 @@ impl Outcome {
     fn latency(&self) -> &Latency {
         match self.kind {
             Kind::EndToEnd => &self.totals.deliveries,
-            Kind::Produce | Kind::Consume => &self.totals.answers,
+            Kind::Produce | Kind::Consume | Kind::Commit => &self.totals.answers,
         }
     }
 

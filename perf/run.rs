@@ -11,16 +11,17 @@ use runtime::Config;
 use crate::assignment::{Share, deal};
 use crate::batches::{Batch, Fill, Generator, Shape};
 use crate::cluster::Cluster;
+use crate::commit::{self, Committing};
 use crate::consume::Reading;
 use crate::options::{
-    ConsumeArgs, EndToEndArgs, LoadArgs, PayloadArgs, ProduceArgs, ReadingArgs, SendingArgs,
-    StartAt, TargetArgs,
+    CommitArgs, ConsumeArgs, EndToEndArgs, LoadArgs, PayloadArgs, ProduceArgs, ReadingArgs,
+    SendingArgs, StartAt, TargetArgs,
 };
 use crate::outcome::{Kind, Outcome};
 use crate::play::{self, Plan};
 use crate::produce::{Content, Sending};
 use crate::sampler::Sampler;
-use crate::stage::{Span, Stage, run_once};
+use crate::stage::{LoadCore, Span, Stage, run_once};
 
 pub fn produce(args: &ProduceArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.load)?;
@@ -38,7 +39,7 @@ pub fn produce(args: &ProduceArgs) -> anyhow::Result<Outcome> {
         sending: Some(in_requests(sending, per_request)),
         reading: None,
     };
-    place.play(&args.load, plan, Kind::Produce)
+    place.play(&args.load, Kind::Produce, move |core| play::play(core, plan.clone()))
 }
 
 pub fn consume(args: &ConsumeArgs) -> anyhow::Result<Outcome> {
@@ -56,7 +57,7 @@ pub fn consume(args: &ConsumeArgs) -> anyhow::Result<Outcome> {
         sending: None,
         reading: Some(reading(&args.reading, args.from, args.repeat, None)),
     };
-    place.play(&args.load, plan, Kind::Consume)
+    place.play(&args.load, Kind::Consume, move |core| play::play(core, plan.clone()))
 }
 
 pub fn end_to_end(args: &EndToEndArgs) -> anyhow::Result<Outcome> {
@@ -80,7 +81,31 @@ pub fn end_to_end(args: &EndToEndArgs) -> anyhow::Result<Outcome> {
         sending: Some(in_requests(sending, per_request)),
         reading: Some(reading(&args.reading, StartAt::Latest, false, Some(run_id))),
     };
-    place.play(&args.load, plan, Kind::EndToEnd)
+    place.play(&args.load, Kind::EndToEnd, move |core| play::play(core, plan.clone()))
+}
+
+pub fn commit(args: &CommitArgs) -> anyhow::Result<Outcome> {
+    let place = Place::of(&args.load)?;
+    let cluster = place.survey(&args.target)?;
+    let (connections, per_commit) = (args.load.connections, args.partitions_per_commit);
+    let there = cluster.leaders.len();
+    ensure!(
+        (1..=there).contains(&per_commit),
+        "the topic has {there} partitions, a commit cannot name {per_commit}"
+    );
+    ensure!(args.rate.is_none_or(|rate| rate > 0.0), "--rate must be above 0");
+    let groups = args.groups.unwrap_or(connections);
+    ensure!(groups >= connections, "{groups} groups are not enough for {connections} connections");
+    let run = Committing {
+        connections,
+        groups,
+        prefix: args.group_prefix.clone(),
+        partitions_per_commit: per_commit,
+        commits: args.load.records.map(|records| records.div_ceil(per_commit as u64)),
+        rate: args.rate,
+    };
+    let main = move |core| commit::play(core, cluster.clone(), run.clone());
+    place.play(&args.load, Kind::Commit, main)
 }
 
 /// Where the load is made.
@@ -105,7 +130,11 @@ impl Place {
         run_once(config, move || Cluster::survey(target.clone()))
     }
 
-    fn play(&self, load: &LoadArgs, plan: Plan, kind: Kind) -> anyhow::Result<Outcome> {
+    fn play<F, Fut>(&self, load: &LoadArgs, kind: Kind, main: F) -> anyhow::Result<Outcome>
+    where
+        F: Fn(LoadCore) -> Fut + Clone + Send + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + 'static,
+    {
         ensure!(load.connections > 0, "no connections, no load");
         if let Some(pid) = load.pid {
             crate::usage::Usage::of(pid)?;
@@ -119,7 +148,7 @@ impl Place {
         };
         let stage = Stage::new(self.config.cpus.len(), span, load.hlog.is_some());
         let sampler = Sampler::start(Arc::clone(&stage), load.pid)?;
-        let totals = stage.run(self.config.clone(), move |core| play::play(core, plan.clone()));
+        let totals = stage.run(self.config.clone(), main);
         let usage = sampler.finish();
         let mut totals = totals?;
         let missing = if kind == Kind::EndToEnd { play::missing(&stage.live) } else { 0 };

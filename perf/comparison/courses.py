@@ -82,6 +82,22 @@ def two_slots(options, row, variant, brokers):
     return found
 
 
+def commits(options, row, variant, brokers):
+    broker, topic, _ = find(options, row, variant, brokers)
+    # The topic of committed offsets comes into being by the first commit.
+    bench(options, broker, topic, ["commit", "--records", row.partitions,
+                                   "--partitions", row.partitions])
+    flushes = "flush.messages=1" if variant.endswith("-flush") else None
+    words = ["--config", flushes] if flushes else ["--delete-config", "flush.messages"]
+    subprocess.run([str(options.coretide), "topic", "alter", "__consumer_offsets", *words,
+                    "--bootstrap", broker.address], check=True, capture_output=True)
+    arguments = [*row.load, *watched(broker), *span(options, broker, row.key)]
+    phases.remember(options, row.key, arguments)
+    run, errors = bench(options, broker, topic, arguments)
+    delete_topic(options, broker, topic)
+    return values(row, run, errors)
+
+
 # -------------------------------------------------------------------------- two loads side by side
 
 

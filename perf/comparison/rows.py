@@ -156,6 +156,12 @@ LOADS = [
         Metric("throughput", MB, "more", flow("received", "megabytes_per_second"), {"kafka": 1}),
         Metric("broker CPU", GIB, "less", cpu_per_gib, {"kafka": 1}),
     ], TWO, fetch("1MiB"), 8, preload=256),
+    Row("commits", "64 groups on one core that commit 10 partitions each, one commit at a time", [
+        Metric("commits", "1/s", "more", REQUESTS, {"kafka": 2, "kafka-flush": 10}),
+        Metric("p99", "ms", "less", latency("acknowledged", "p99")),
+        Metric("broker CPU, for a commit", "µs", "less", cpu_per_request),
+    ], load=["commit", "--connections", 64, "--partitions-per-commit", 10], partitions=10,
+        course=courses.commits),
     Row("fan-out", "one tail read by 8 consumers at once, written at 150,000 records/s of 1 KiB", [
         Metric("broker CPU, for GiB out", GIB, "less", goals={"kafka": 1}),
         Metric("throughput out", MB, "more"),

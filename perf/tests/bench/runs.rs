@@ -24,6 +24,7 @@ fn bench(script: Script, line: &str) -> Outcome {
         Bench::Produce(args) => run::produce(&args),
         Bench::Consume(args) => run::consume(&args),
         Bench::E2e(args) => run::end_to_end(&args),
+        Bench::Commit(args) => run::commit(&args),
         Bench::Report(_) | Bench::Limits(_) => panic!("not a run"),
     };
     outcome.unwrap()
@@ -140,4 +141,27 @@ fn every_record_is_delivered_and_timed() {
     assert_eq!(totals.deliveries.len(), 200);
     assert!(totals.answers.min() as u128 >= SHORT.as_nanos() - 100_000);
     assert!(outcome.is_success(), "{:?}", totals.errors);
+}
+
+#[test]
+fn commits_count_and_refusals_by_their_name() {
+    let script = |number| match number % 5 {
+        0 => Act::Refuse(ErrorCode::OFFSET_METADATA_TOO_LARGE),
+        _ => Act::Answer(SHORT),
+    };
+    let line = "commit --records 60 --partitions-per-commit 3 --connections 2 --groups 7";
+    let outcome = bench(script, line);
+    let totals = &outcome.totals;
+    assert_eq!(totals.errors.get("OFFSET_METADATA_TOO_LARGE"), Some(&12), "{:?}", totals.errors);
+    assert_eq!((totals.sent.requests, totals.sent.records), (16, 48));
+    assert_eq!(totals.answers.len(), 16, "\n{}", outcome.table().unwrap());
+    assert!(totals.answers.min() as u128 >= SHORT.as_nanos() - 100_000);
+    assert!(!outcome.is_success());
+}
+
+#[test]
+fn commits_alone_make_a_good_run() {
+    let outcome = bench(at_once, "commit --records 40 --partitions-per-commit 4 --rate 1000");
+    assert_eq!(outcome.totals.sent.requests, 10);
+    assert!(outcome.is_success(), "{:?}", outcome.totals.errors);
 }

@@ -15,12 +15,22 @@ use protocol::messages::api_versions::{ApiVersion, ApiVersionsResponse};
 use protocol::messages::fetch::{
     FetchRequest, FetchResponse, FetchableTopicResponse, PartitionData,
 };
+use protocol::messages::find_coordinator::{
+    Coordinator, FindCoordinatorRequest, FindCoordinatorResponse,
+};
 use protocol::messages::init_producer_id::InitProducerIdResponse;
 use protocol::messages::list_offsets::{
     ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopicResponse,
 };
 use protocol::messages::metadata::{
     MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use protocol::messages::offset_commit::{
+    OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+};
+use protocol::messages::offset_fetch::{
+    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse, OffsetFetchResponseGroup,
 };
 use protocol::messages::produce::{
     PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse,
@@ -34,7 +44,7 @@ use runtime::net::{Conn, Listener, Reader, Writer};
 use runtime::time::{now, sleep, within};
 use runtime::{Config, Exit};
 
-/// What becomes of the `n`-th produce request, counted over all connections from 0.
+/// What becomes of the `n`-th produce request or commit, counted over all connections from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Answered so long after it was received, later requests meanwhile.
@@ -218,6 +228,15 @@ async fn handle(frame: Bytes, session: &Session) -> bool {
             let fetched = fetch(&request, &session.log).await;
             answer(session, &header, &fetched).await;
         }
+        ApiKey::FindCoordinator => {
+            let request = FindCoordinatorRequest::decode(&mut decoder, header.api_version).unwrap();
+            answer(session, &header, &coordinators(&request)).await;
+        }
+        ApiKey::OffsetFetch => {
+            let request = OffsetFetchRequest::decode(&mut decoder, header.api_version).unwrap();
+            answer(session, &header, &never_committed(&request)).await;
+        }
+        ApiKey::OffsetCommit => return commit(&header, decoder, session).await,
         other => panic!("nobody asked for {}", other.name()),
     }
     true
@@ -264,6 +283,51 @@ async fn produce(header: &RequestHeader, mut decoder: Decoder, session: &Session
     true
 }
 
+/// Whether the connection goes on. Only `Answer` and `Refuse` are played.
+async fn commit(header: &RequestHeader, mut decoder: Decoder, session: &Session) -> bool {
+    let log = &session.log;
+    let request = OffsetCommitRequest::decode(&mut decoder, header.api_version).unwrap();
+    let number = log.produced.replace(log.produced.get() + 1);
+    let error_code = match (log.script)(number) {
+        Act::Answer(delay) => {
+            sleep(delay).await;
+            ErrorCode::NONE
+        }
+        Act::Refuse(error) => error,
+        other => panic!("{other:?} is not played for commits"),
+    };
+    let topics = request.topics.iter().map(|topic| OffsetCommitResponseTopic {
+        topic_id: topic.topic_id,
+        name: topic.name.clone(),
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|it| OffsetCommitResponsePartition {
+                partition_index: it.partition_index,
+                error_code,
+            })
+            .collect(),
+    });
+    let body = OffsetCommitResponse { topics: topics.collect(), ..Default::default() };
+    answer(session, header, &body).await;
+    true
+}
+
+/// All of them here.
+fn coordinators(request: &FindCoordinatorRequest) -> FindCoordinatorResponse {
+    let here = |key: &Str| Coordinator { key: key.clone(), node_id: 1, ..Default::default() };
+    let coordinators = request.coordinator_keys.iter().map(here).collect();
+    FindCoordinatorResponse { coordinators, ..Default::default() }
+}
+
+fn never_committed(request: &OffsetFetchRequest) -> OffsetFetchResponse {
+    let none = |group: &OffsetFetchRequestGroup| OffsetFetchResponseGroup {
+        group_id: group.group_id.clone(),
+        ..Default::default()
+    };
+    OffsetFetchResponse { groups: request.groups.iter().map(none).collect(), ..Default::default() }
+}
+
 async fn push(session: &Session, parts: Vec<Bytes>) {
     // The client may be gone.
     let _ = session.answers.push(parts).await;
@@ -293,6 +357,9 @@ fn api_versions() -> ApiVersionsResponse {
         ApiKey::Metadata,
         ApiKey::ApiVersions,
         ApiKey::InitProducerId,
+        ApiKey::FindCoordinator,
+        ApiKey::OffsetFetch,
+        ApiKey::OffsetCommit,
     ];
     let row = |key: &ApiKey| {
         let range = key.spec().served;
