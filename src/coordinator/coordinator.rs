@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use protocol::group_records::{GroupMetadataValue, Key, OffsetCommitValue};
+use protocol::group_records::{
+    GroupMetadataValue, Key, OffsetCommitKey, OffsetCommitValue, OffsetWriter,
+};
 use protocol::messages::heartbeat::HeartbeatRequest;
 use protocol::messages::join_group::JoinGroupRequest;
 use protocol::messages::leave_group::MemberIdentity;
@@ -265,10 +267,14 @@ impl Coordinator {
         if let Err(error) = self.check_commit(world, request, version, &mut output) {
             return (output, Err(error));
         }
-        let group = request.group_id.detach();
-        let mut outcomes = Vec::new();
+        let group = request.group_id.clone();
+        let count = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+        let mut outcomes = Vec::with_capacity(count);
+        output.records.reserve(count);
+        let mut writer = OffsetWriter::new(count);
         for topic in &request.topics {
-            let name = topic.name.detach();
+            let (group, topic_name) = (group.clone(), topic.name.clone());
+            let mut key = OffsetCommitKey { group, topic: topic_name, partition: 0 };
             for partition in &topic.partitions {
                 let metadata = partition.committed_metadata.clone().unwrap_or_default();
                 let chars = metadata.encode_utf16().count();
@@ -286,8 +292,8 @@ impl Coordinator {
                         kept_ms => world.wall_ms.saturating_add(kept_ms),
                     },
                 };
-                let index = partition.partition_index;
-                output.records.push(offsets::commit(&group, &name, index, committed));
+                key.partition = partition.partition_index;
+                output.records.push(offsets::commit(&mut writer, &key, committed));
                 outcomes.push(ErrorCode::NONE);
             }
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use protocol::Str;
-use protocol::group_records::{Key, OffsetCommitKey, OffsetCommitValue};
+use protocol::group_records::{Key, OffsetCommitKey, OffsetCommitValue, OffsetWriter};
 
 use crate::world::Record;
 
@@ -94,9 +94,8 @@ pub(crate) fn tombstone(group: &Str, topic: &Str, partition: i32) -> Record {
 }
 
 pub(crate) fn commit(
-    group: &Str,
-    topic: &Str,
-    partition: i32,
+    writer: &mut OffsetWriter,
+    key: &OffsetCommitKey,
     committed: CommittedOffset,
 ) -> Record {
     let value = OffsetCommitValue {
@@ -107,7 +106,8 @@ pub(crate) fn commit(
         expire_timestamp: committed.expire_timestamp,
         ..OffsetCommitValue::default()
     };
-    Record { key: key(group, topic, partition), value: Some(value.encode()) }
+    let (key, value) = writer.write(key, &value);
+    Record { key, value: Some(value) }
 }
 
 fn key(group: &Str, topic: &Str, partition: i32) -> bytes::Bytes {

@@ -28,7 +28,8 @@ mod value;
 
 pub use broker_keys::broker_keys;
 pub use broker_settings::{
-    BrokerSettings, CleanerSettings, ConsumerGroupSettings, GroupTime, InternalTopicSettings,
+    BrokerSettings, CleanerSettings, ConsumerGroupSettings, GroupSettings, GroupTime,
+    InternalTopicSettings,
 };
 pub use check::{SetFor, check_broker, check_client_metrics, check_group, check_topic};
 pub use describe::{

@@ -139,8 +139,11 @@ impl OffsetCommitValue {
     /// Version 1 if the client set an expiry of its own, as Kafka does; else 3.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let version = if self.expire_timestamp >= 0 { 1 } else { VALUE_VERSION };
-        encode(version, self, version, false)
+        encode(self.version(), self, self.version(), false)
+    }
+
+    fn version(&self) -> i16 {
+        if self.expire_timestamp >= 0 { 1 } else { VALUE_VERSION }
     }
 }
 
@@ -166,13 +169,51 @@ fn decode<T: Wire>(bytes: Bytes, version_max: i16, flexible_from: i16) -> Result
 }
 
 fn encode<T: Wire>(prefix: i16, value: &T, version: i16, flexible: bool) -> Bytes {
-    let mut encoder = Encoder::new();
-    prefix.write(&mut encoder, 0);
-    encoder.set_flexible(flexible);
-    value.write(&mut encoder, version);
+    let mut encoder = Encoder::with_capacity(RECORD_BYTES_GUESS);
+    encode_into(&mut encoder, prefix, value, version, flexible);
     encoder.finish_contiguous()
 }
 
+fn encode_into<T: Wire>(
+    encoder: &mut Encoder,
+    prefix: i16,
+    value: &T,
+    version: i16,
+    flexible: bool,
+) {
+    encoder.set_flexible(false);
+    prefix.write(encoder, 0);
+    encoder.set_flexible(flexible);
+    value.write(encoder, version);
+}
+
+/// Writes the committed offsets of one decision into one piece of memory.
+#[derive(Debug)]
+pub struct OffsetWriter {
+    encoder: Encoder,
+}
+
+impl OffsetWriter {
+    /// With room for so many offsets.
+    #[must_use]
+    pub fn new(offsets: usize) -> Self {
+        let bytes = (offsets * 2 * RECORD_BYTES_GUESS).min(WRITER_BYTES_MAX);
+        Self { encoder: Encoder::with_capacity(bytes) }
+    }
+
+    /// The bytes of a record.
+    pub fn write(&mut self, key: &OffsetCommitKey, value: &OffsetCommitValue) -> (Bytes, Bytes) {
+        encode_into(&mut self.encoder, OFFSET, key, 0, false);
+        let key = self.encoder.split();
+        let version = value.version();
+        encode_into(&mut self.encoder, version, value, version, false);
+        (key, self.encoder.split())
+    }
+}
+
+/// What a key or a value of the usual size takes.
+const RECORD_BYTES_GUESS: usize = 96;
+const WRITER_BYTES_MAX: usize = 1 << 20;
 const OFFSET: i16 = 1;
 const GROUP: i16 = 2;
 const CONSUMER_GROUP: i16 = 3;

@@ -6,12 +6,14 @@
 
 mod load;
 mod pump;
+mod settings;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use coordinator::GroupSettings;
 use metadata::topic_name::OFFSETS_TOPIC;
 use metadata::{Image, Topic};
 use protocol::{ErrorCode, Str};
@@ -19,10 +21,12 @@ use protocol::{ErrorCode, Str};
 pub use pump::{Mark, Pump};
 
 use crate::slot::Slot;
+use settings::Settings;
 
 #[derive(Default)]
 pub struct Groups {
     pumps: RefCell<BTreeMap<i32, Rc<Pump>>>,
+    settings: Settings,
 }
 
 impl Groups {
@@ -54,6 +58,11 @@ impl Groups {
                 pump.on_topics_changed(slot, &changed);
             }
         }
+    }
+
+    /// The broker keys of groups as they are now.
+    pub fn settings(&self, slot: &Slot) -> Rc<GroupSettings> {
+        self.settings.of(slot)
     }
 
     /// No group is coordinated any more: whoever waits is told so.

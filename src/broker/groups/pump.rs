@@ -9,12 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use coordinator::{
-    Assignor, ConsumerGroupSettings, Coordinator, GroupSettings, GroupTiming, Migration, Output,
-    Record, Reply, Ticket, World,
-};
-use metadata::configs;
-use metadata::topic_name::OFFSETS_TOPIC;
+use coordinator::{Coordinator, Output, Record, Reply, Ticket, World};
 use protocol::batch::{BatchBuilder, Compression, NewRecord, ProduceRules, validate_for_append};
 use protocol::{ErrorCode, Str};
 use runtime::local::Event;
@@ -54,8 +49,11 @@ pub struct Pump {
     unwritten: RefCell<Vec<Record>>,
     waiting: RefCell<BTreeMap<Ticket, OneshotSender<(Reply, Mark)>>>,
     next_ticket: Cell<u64>,
-    /// Something was decided, or the pump was closed.
+    /// Something is to be written, or the pump was closed.
     stirred: Event,
+    /// Until when `keep_time` sleeps, and what wakes it before.
+    sleeps_until_ms: Cell<i64>,
+    hurried: Event,
     /// `durable`, `life` or `status` changed.
     settled: Event,
 }
@@ -73,6 +71,8 @@ impl Pump {
             waiting: RefCell::default(),
             next_ticket: Cell::new(0),
             stirred: Event::new(),
+            sleeps_until_ms: Cell::new(i64::MAX),
+            hurried: Event::new(),
             settled: Event::new(),
         });
         task::spawn(pump.clone().run(slot.clone()));
@@ -103,7 +103,7 @@ impl Pump {
         slot: &Slot,
         verb: impl FnOnce(&mut Coordinator, &World<'_>) -> (Output, R),
     ) -> (R, Mark) {
-        let (settings, image) = (settings_of(slot), slot.image());
+        let (settings, image) = (slot.groups.settings(slot), slot.image());
         let world = World {
             now_ms: now_ms(),
             wall_ms: time::wall_ms(),
@@ -112,8 +112,11 @@ impl Pump {
             image: &image,
         };
         let (output, answer) = verb(&mut self.coordinator.borrow_mut(), &world);
-        self.decided.set(self.decided.get() + output.records.len() as u64);
-        self.unwritten.borrow_mut().extend(output.records);
+        if !output.records.is_empty() {
+            self.decided.set(self.decided.get() + output.records.len() as u64);
+            self.unwritten.borrow_mut().extend(output.records);
+            self.stirred.notify_all();
+        }
         let mark = self.mark();
         for (ticket, reply) in output.replies {
             if let Some(sender) = self.waiting.borrow_mut().remove(&ticket) {
@@ -121,7 +124,9 @@ impl Pump {
                 let _ = sender.send((reply, mark));
             }
         }
-        self.stirred.notify_all();
+        if self.next_alarm_ms() < self.sleeps_until_ms.get() {
+            self.hurried.notify_all();
+        }
         (answer, mark)
     }
 
@@ -193,6 +198,7 @@ impl Pump {
         self.life.set(self.life.get() + 1);
         self.durable.set(self.decided.get());
         self.stirred.notify_all();
+        self.hurried.notify_all();
         self.settled.notify_all();
     }
 
@@ -260,6 +266,7 @@ impl Pump {
         let mut rest = records;
         while !rest.is_empty() {
             let mut builder = BatchBuilder::new(Compression::None);
+            builder.reserve(rest.iter().map(room_of).sum::<usize>().min(2 * BATCH_BYTES));
             let mut taken = 0;
             while let Some(record) = rest.get(taken) {
                 if taken > 0 && builder.uncompressed_bytes() >= BATCH_BYTES {
@@ -285,13 +292,16 @@ impl Pump {
         log.committed(written).await.map_err(|why| why.to_string())
     }
 
+    fn next_alarm_ms(&self) -> i64 {
+        self.coordinator.borrow().poll_wake().unwrap_or(i64::MAX)
+    }
+
     /// Rings the alarms of the groups, and lets old offsets go now and then.
     async fn keep_time(self: Rc<Self>, slot: Rc<Slot>) {
         let mut sweep_ms = now_ms() + slot.settings().groups.retention_check_interval_ms;
         while self.status.get() != Status::Closed {
-            let stirred = self.stirred.listen();
-            let wake_ms = self.coordinator.borrow().poll_wake().unwrap_or(i64::MAX);
-            let now = now_ms();
+            let hurried = self.hurried.listen();
+            let (wake_ms, now) = (self.next_alarm_ms(), now_ms());
             if self.status.get() == Status::Serving && wake_ms <= now {
                 self.decide(&slot, |coordinator, world| (coordinator.on_time(world), ()));
                 continue;
@@ -304,58 +314,27 @@ impl Pump {
                 continue;
             }
             let pause_ms = wake_ms.min(sweep_ms).saturating_sub(now).clamp(1, PAUSE_MAX_MS);
+            self.sleeps_until_ms.set(now + pause_ms);
             let pause = time::sleep(Duration::from_millis(pause_ms as u64));
-            if let Either::Left(()) = race(stirred, pause).await {
+            if let Either::Left(()) = race(hurried, pause).await {
                 task::yield_now().await;
             }
+            self.sleeps_until_ms.set(i64::MAX);
         }
     }
+}
+
+/// Bytes of a record in a batch, at most.
+fn room_of(record: &Record) -> usize {
+    record.key.len() + record.value.as_ref().map_or(0, |value| value.len()) + RECORD_HEAD_BYTES
 }
 
 fn now_ms() -> i64 {
     (time::now().as_nanos() / 1_000_000) as i64
 }
 
-fn settings_of(slot: &Slot) -> GroupSettings {
-    let groups = &slot.settings().groups;
-    let log = slot.shard.topic(OFFSETS_TOPIC).map(|topic| topic.settings().max_message_bytes);
-    GroupSettings {
-        initial_rebalance_delay_ms: i64::from(groups.initial_rebalance_delay_ms.max(0)),
-        session_timeout_min_ms: groups.session_timeout_min_ms,
-        session_timeout_max_ms: groups.session_timeout_max_ms,
-        members_max: groups.members_max.max(1) as usize,
-        offset_metadata_chars_max: groups.offset_metadata_max.max(0) as usize,
-        offsets_retention_ms: i64::from(groups.offsets_retention_minutes) * 60_000,
-        record_bytes_max: log.map_or(0, |bytes| bytes.max(0) as usize),
-        consumer: consumer_settings(&groups.consumer),
-    }
-}
-
-fn consumer_settings(keys: &configs::ConsumerGroupSettings) -> ConsumerGroupSettings {
-    let timing = |key, it: configs::GroupTime| GroupTiming {
-        key,
-        usual: it.usual,
-        least: it.least,
-        most: it.most,
-    };
-    ConsumerGroupSettings {
-        session_timeout_ms: timing("consumer.session.timeout.ms", keys.session_timeout_ms),
-        heartbeat_interval_ms: timing("consumer.heartbeat.interval.ms", keys.heartbeat_interval_ms),
-        assignment_interval_ms: timing(
-            "consumer.assignment.interval.ms",
-            keys.assignment_interval_ms,
-        ),
-        members_max: keys.members_max.max(1) as usize,
-        assignors: keys.assignors.iter().filter_map(|name| Assignor::named(name)).collect(),
-        migration: match keys.migration_policy.to_ascii_lowercase().as_str() {
-            "disabled" => Migration::Disabled,
-            "upgrade" => Migration::Upgrade,
-            "downgrade" => Migration::Downgrade,
-            _ => Migration::Bidirectional,
-        },
-    }
-}
-
+/// Varints in front of a record's key and value, generously.
+const RECORD_HEAD_BYTES: usize = 24;
 const BATCH_BYTES: usize = 512 << 10;
 const RELOAD_PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX_MS: i64 = 60_000;

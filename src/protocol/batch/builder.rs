@@ -82,6 +82,11 @@ impl BatchBuilder {
         self
     }
 
+    /// Makes room for so many bytes of records.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.records.reserve(bytes);
+    }
+
     /// Adds a record at the next offset.
     pub fn append(&mut self, record: &NewRecord<'_>) -> &mut Self {
         let header = &mut self.header;
@@ -121,7 +126,8 @@ impl BatchBuilder {
 
     /// The finished batch. Panics when it is longer than 2^31-1 bytes.
     pub fn build(&self) -> Bytes {
-        let out = vec![0; HEADER_BYTES];
+        let mut out = Vec::with_capacity(self.uncompressed_bytes());
+        out.resize(HEADER_BYTES, 0);
         let mut encoder = Encoder::new(self.compression, out, usize::MAX, self.records.len());
         // Compression into memory fails only at the limit, and there is none.
         let written = encoder.write_all(&self.records).and_then(|()| encoder.finish());

@@ -26,6 +26,12 @@ impl Encoder {
         Self::default()
     }
 
+    /// The same with room for so many bytes.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { buffer: BytesMut::with_capacity(bytes), ..Self::default() }
+    }
+
     /// An encoder for a frame: its size comes first, as four bytes, and does not count itself.
     /// `bytes` is an estimate of what will be written, records apart.
     #[must_use]
@@ -76,8 +82,17 @@ impl Encoder {
     /// The frame in one piece; copies if there are batches in it.
     #[must_use]
     pub fn finish_contiguous(self) -> Bytes {
+        if self.spliced.is_empty() && !self.size_prefix {
+            return self.buffer.freeze();
+        }
         let mut slices = self.finish();
         if slices.len() == 1 { slices.remove(0) } else { slices.concat().into() }
+    }
+
+    /// Takes what was written since the last call; what follows shares its memory.
+    pub(crate) fn split(&mut self) -> Bytes {
+        assert!(self.spliced.is_empty() && !self.size_prefix, "a frame cannot be split");
+        self.buffer.split().freeze()
     }
 
     pub(crate) fn set_flexible(&mut self, flexible: bool) {
