@@ -46,9 +46,10 @@ pub const COMMIT_BYTES_MAX: usize = crate::log::CHUNK_BYTES_MAX;
 pub const OPEN_FILES_MIN: usize = 8;
 
 impl StorageConfig {
-    /// A slot on `data_dir` with the defaults of a small host: half of the budget may be cache.
+    /// A slot on `data_dir` with the defaults of a small host. Most of the budget may be cache, which
+    /// gives way to whatever else needs room.
     pub fn new(data_dir: PathBuf, budget: Budget) -> StorageConfig {
-        let cache_bytes_max = budget.limit() / 2;
+        let cache_bytes_max = budget.limit() / 8 * 7;
         StorageConfig {
             data_dir,
             budget,

@@ -17,6 +17,8 @@ pub struct StorageStats {
     pub disk_read_bytes: Counter,
     /// Windows read from disk.
     pub window_reads: Counter,
+    /// Bytes of batches from disk whose checksum was computed before they were given out.
+    pub checked_bytes: Counter,
     /// Batches found damaged while they were read.
     pub corrupt_batches: Counter,
     /// Appends refused for lack of space.

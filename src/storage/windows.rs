@@ -26,6 +26,8 @@ pub struct Window {
     start: u64,
     /// Position up to which its bytes are batches.
     valid_to: u64,
+    /// Positions between which the checksum of every batch was found right.
+    checked: Cell<(u64, u64)>,
 }
 
 #[derive(Default)]
@@ -79,6 +81,20 @@ impl Window {
         &self.block[from..to]
     }
 
+    /// Whether somebody has checked every batch that `from..to` is a part of: it never changes.
+    pub fn is_checked(&self, from: u64, to: u64) -> bool {
+        let checked = self.checked.get();
+        checked.0 <= from && to <= checked.1
+    }
+
+    /// The batch that `from..to` is a part of has the right checksum. Of ranges that do not touch,
+    /// the last is remembered: readers go forward.
+    pub fn on_checked(&self, from: u64, to: u64) {
+        let (first, end) = self.checked.get();
+        let touches = from <= end && first <= to;
+        self.checked.set(if touches { (first.min(from), end.max(to)) } else { (from, to) });
+    }
+
     /// Like `part`, without a copy.
     pub fn slice(&self, from: u64, to: u64) -> Bytes {
         let (from, to) = self.range(from, to);
@@ -116,7 +132,8 @@ impl Reading {
         let start = number * WINDOW_BYTES as u64;
         let block = file.read_at(start, WINDOW_BYTES).await?.holding(lease);
         let bytes = OnceCell::new();
-        Ok(Window { block, bytes, start, valid_to: self.valid_to })
+        let checked = Cell::new((start, start));
+        Ok(Window { block, bytes, start, valid_to: self.valid_to, checked })
     }
 }
 

@@ -187,5 +187,5 @@ impl Slot {
 
 /// Of a slot's memory one share each is for frames coming in and for answers going out; storage
 /// has the rest. They are kept apart so that neither waits for one that waits for it.
-const MEMORY_SHARES: usize = 4;
+const MEMORY_SHARES: usize = 8;
 const CLOSE_LINES_PER_SECOND: u32 = 5;

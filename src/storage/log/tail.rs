@@ -126,7 +126,8 @@ impl OpenChunk {
             let mut exact = AlignedBuf::with_room(length);
             exact.put(&self.buffer);
             self.buffer = exact;
-            self.lease.shrink(length);
+            // The allocator spends about a block more on one that has to be aligned.
+            self.lease.shrink(length + BLOCK);
         }
         let cost = self.lease.bytes();
         assert!(cost >= self.buffer.room(), "the lease pays for the whole buffer");
