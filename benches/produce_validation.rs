@@ -13,6 +13,7 @@ use protocol::batch::{
 };
 
 const NOW_MS: i64 = 1_700_000_000_000;
+const SMALL_RECORD_BYTES: usize = 108;
 
 /// Records of about 1 KiB that compress to a third or so.
 fn batch(compression: Compression, bytes: usize) -> Bytes {
@@ -30,6 +31,17 @@ fn batch(compression: Compression, bytes: usize) -> Bytes {
     builder.build()
 }
 
+/// Records of 100 bytes, their overhead not counted.
+fn small_records(compression: Compression, bytes: usize) -> Bytes {
+    let mut builder = BatchBuilder::new(compression);
+    for number in 0..bytes / SMALL_RECORD_BYTES {
+        let value = [number as u8; 100];
+        let timestamp = NOW_MS + number as i64;
+        builder.append(&NewRecord { timestamp, key: None, value: Some(&value), headers: &[] });
+    }
+    builder.build()
+}
+
 fn bench(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("validate");
     for codec in Codec::ALL {
@@ -43,6 +55,16 @@ fn bench(criterion: &mut Criterion) {
                 bencher.iter(|| validate_for_append(black_box(batch.clone()), &rules));
             });
         }
+    }
+    group.finish();
+    let mut group = criterion.benchmark_group("validate 100-byte records");
+    for (bytes, codec) in [(16 << 10, Codec::None), (16 << 10, Codec::Lz4)] {
+        let batch = small_records(Compression::of(codec), bytes);
+        let rules = ProduceRules::of_default_topic(NOW_MS);
+        group.throughput(Throughput::Elements((bytes / SMALL_RECORD_BYTES) as u64));
+        group.bench_with_input(BenchmarkId::new(codec.name(), bytes), &batch, |bencher, batch| {
+            bencher.iter(|| validate_for_append(black_box(batch.clone()), &rules));
+        });
     }
     group.finish();
     let mut group = criterion.benchmark_group("recompress 64 KiB");

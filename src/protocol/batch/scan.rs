@@ -1,12 +1,15 @@
 //! One pass over the records of a batch without holding them: lengths, offsets, timestamps, keys.
 //!
-//! Works on a plain slice and on a decompressing stream alike, with memory for one chunk. The
-//! same pass can hand every record on to a sink that writes it anew. What a record is made of is
+//! Works on a plain slice and on a decompressing stream alike, with memory for one chunk. A record
+//! that lies whole in the chunk, and has nothing unusual, is read at once ([`whole`]); any other
+//! piece by piece, where it is also said what is wrong with it. The same pass can hand every record on to a sink that writes it anew. What a record is made of is
 //! decided here exactly as in [`super::record`]; the tests hold the two against each other.
 
 use super::compression::{DecompressError, Source};
 use super::record::RecordError;
 use super::varint::{self, VARLONG_BYTES_MAX, VarintError};
+
+mod whole;
 
 /// The fields in front of a record's key.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,14 @@ pub(super) fn scan<S: Source, K: Sink>(
     mut each: impl FnMut(&RecordHead, HasKey) -> Result<(), ScanError>,
 ) -> Result<(), ScanError> {
     for index in 0..count {
+        let chunk = source.chunk()?;
+        if let Some(whole) = whole::read(chunk, index) {
+            sink.head(&whole.head)?;
+            each(&whole.head, whole.has_key)?;
+            sink.tail(&chunk[whole.bytes - whole.head.tail_bytes..whole.bytes])?;
+            source.consume(whole.bytes);
+            continue;
+        }
         let mut record = Record { source, sink, index, left: usize::MAX };
         let head = record.head()?;
         record.sink.head(&head)?;

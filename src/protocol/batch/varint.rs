@@ -65,6 +65,6 @@ fn read_raw<const BYTES_MAX: usize>(bytes: &[u8]) -> Result<(u64, usize), Varint
 }
 
 #[inline]
-fn unzigzag(raw: u64) -> i64 {
+pub(super) fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
