@@ -8,6 +8,7 @@
 mod background;
 mod checkpoint;
 mod directory;
+mod disk_turns;
 mod errors;
 mod log;
 mod memory;

@@ -18,6 +18,7 @@ use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, RecoveryPoint};
 use crate::directory::{
     DELETED_DIR_NAME, IDENTITY_FILE_NAME, Identity, deleted_dir, log_dir_name, parse_log_dir_name,
 };
+use crate::disk_turns::DiskTurns;
 use crate::errors::{CreateError, OpenError};
 use crate::log::{Log, LogInner};
 use crate::memory::Memory;
@@ -36,6 +37,7 @@ pub struct Storage {
 struct Parts {
     config: StorageConfig,
     memory: Memory,
+    disk_turns: DiskTurns,
     open_files: OpenFiles,
     stats: StorageStats,
     next_log: Cell<u64>,
@@ -60,6 +62,7 @@ impl Storage {
         let parts = Parts {
             config,
             memory,
+            disk_turns: DiskTurns::new(),
             open_files,
             stats: StorageStats::default(),
             next_log: Cell::new(0),
@@ -288,6 +291,15 @@ impl Storage {
 
     pub(crate) fn memory(&self) -> &Memory {
         &self.parts.memory
+    }
+
+    pub(crate) fn disk_turns(&self) -> &DiskTurns {
+        &self.parts.disk_turns
+    }
+
+    /// Reads of windows that the disk has been asked for.
+    pub fn disk_reads_under_way(&self) -> usize {
+        self.parts.disk_turns.under_way()
     }
 
     pub(crate) fn open_files(&self) -> &OpenFiles {

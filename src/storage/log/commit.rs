@@ -37,6 +37,7 @@ impl LogInner {
         self.linger().await;
         while let Some(chunk) = self.next_chunk() {
             let started = now();
+            self.storage.disk_turns().on_commit(started);
             let strict = self.options.borrow().is_strict();
             if strict {
                 self.sync_relaxed().await;

@@ -159,12 +159,7 @@ impl DiskReader {
         Ok(())
     }
 
-    fn check(
-        &self,
-        position: u64,
-        header: &BatchHeader,
-        found: &[Piece],
-    ) -> Result<(), ReadError> {
+    fn check(&self, position: u64, header: &BatchHeader, found: &[Piece]) -> Result<(), ReadError> {
         let checked_from = position + CHECKED_AT;
         let mut crc = 0;
         for Piece { window, from, to } in found {
@@ -266,7 +261,10 @@ impl DiskReader {
             };
             reading.on_leased();
             let read = match log.file_for_reading(segment).await {
-                Ok(file) => reading.read(&file, number, lease).await,
+                Ok(file) => {
+                    let _turn = log.storage.disk_turns().read().await;
+                    reading.read(&file, number, lease).await
+                }
                 Err(error) => Err(error),
             };
             log.storage.stats().window_reads.increment();

@@ -1,6 +1,10 @@
 //! What a read gives: from the tail, from disk, across the limit of either.
 
-use storage::{LogOptions, ReadError};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use storage::{Log, LogOptions, ReadError, Storage};
 
 use crate::harness::{
     append, assert_whole, batch, create, joined, open, read_all, run, split, storage, storage_with,
@@ -163,6 +167,50 @@ fn a_batch_that_stays_in_memory_is_checked_once() {
         storage.relieve(usize::MAX);
         log.read(0, 4 << 20, 20, true).await.unwrap();
         assert_eq!(checked(), 2 * first.bytes as u64);
+    });
+}
+
+/// The most reads under way at once while 16 readers read 1 MiB each from disk.
+async fn most_reads_under_way(storage: &Storage, log: &Log, commits: bool) -> usize {
+    storage.relieve(usize::MAX);
+    let done = Rc::new(Cell::new(0));
+    for number in 0..16 {
+        let (log, done) = (log.clone(), done.clone());
+        runtime::task::spawn(async move {
+            log.read(number * 8, 1 << 20, 128, true).await.unwrap();
+            done.set(done.get() + 1);
+        });
+    }
+    let mut most = 0;
+    while done.get() < 16 {
+        if commits {
+            append(log, &batch(0, 1, 100)).await;
+        } else {
+            runtime::task::yield_now().await;
+        }
+        most = most.max(storage.disk_reads_under_way());
+    }
+    assert_eq!(storage.disk_reads_under_way(), 0);
+    most
+}
+
+#[test]
+fn commits_wait_behind_few_reads() {
+    run(|dir| async move {
+        let storage = storage_with(&dir, 64 << 20);
+        let log = create(&storage, LogOptions::default()).await;
+        for number in 0..128 {
+            append(&log, &batch(number, 1, 200_000)).await;
+        }
+        let mut most = usize::MAX;
+        // A machine that holds us up between a commit and a read makes it look as if none went on.
+        for _ in 0..5 {
+            append(&log, &batch(0, 1, 100)).await;
+            most = most.min(most_reads_under_way(&storage, &log, true).await);
+        }
+        assert_eq!(most, 2);
+        runtime::time::sleep(Duration::from_millis(150)).await;
+        assert_eq!(most_reads_under_way(&storage, &log, false).await, 16);
     });
 }
 
