@@ -46,8 +46,8 @@ pub const COMMIT_BYTES_MAX: usize = crate::log::CHUNK_BYTES_MAX;
 pub const OPEN_FILES_MIN: usize = 8;
 
 impl StorageConfig {
-    /// A slot on `data_dir` with the defaults of a small host. Most of the budget may be cache, which
-    /// gives way to whatever else needs room.
+    /// A slot on `data_dir` with the defaults of a small host. Most of the budget may be cache,
+    /// which gives way to whatever else needs room.
     pub fn new(data_dir: PathBuf, budget: Budget) -> StorageConfig {
         let cache_bytes_max = budget.limit() / 8 * 7;
         StorageConfig {

@@ -2,8 +2,9 @@
 //!
 //! Works on a plain slice and on a decompressing stream alike, with memory for one chunk. A record
 //! that lies whole in the chunk, and has nothing unusual, is read at once ([`whole`]); any other
-//! piece by piece, where it is also said what is wrong with it. The same pass can hand every record on to a sink that writes it anew. What a record is made of is
-//! decided here exactly as in [`super::record`]; the tests hold the two against each other.
+//! piece by piece, where it is also said what is wrong with it. The same pass can hand every record
+//! on to a sink that writes it anew. What a record is made of is decided here exactly as in
+//! [`super::record`]; the tests hold the two against each other.
 
 use super::compression::{DecompressError, Source};
 use super::record::RecordError;
