@@ -107,7 +107,7 @@ def share_of_bare(state, metric, ours):
     found = next((it for it in state.get("limits", []) if it["what"] == name), None)
     if not (found and ours):
         return None
-    share = statistics.median(ours) / found["value"]
+    share = statistics.median(ours) / (found["value"] * metric.bare_scale)
     return share if metric.better == "more" else 1 / share
 
 
