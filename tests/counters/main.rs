@@ -38,7 +38,7 @@ const LOADS: &[Load] = &[
         arguments: "produce --connections 8 --batch-bytes 64KiB",
         requests: 2_000,
         records_per_request: 62,
-        limits: Limits { calls: 5.0, allocations: 30.0, bytes_per_byte: 5.0 },
+        limits: Limits { calls: 4.0, allocations: 30.0, bytes_per_byte: 5.0 },
     },
     Load {
         name: "small",
@@ -46,7 +46,7 @@ const LOADS: &[Load] = &[
         arguments: "produce --connections 64 --records-per-batch 1",
         requests: 20_000,
         records_per_request: 1,
-        limits: Limits { calls: 3.0, allocations: 24.0, bytes_per_byte: 18.0 },
+        limits: Limits { calls: 2.0, allocations: 24.0, bytes_per_byte: 18.0 },
     },
     Load {
         name: "hundred",
@@ -54,7 +54,7 @@ const LOADS: &[Load] = &[
         arguments: "produce --connections 16 --batch-bytes 16KiB --record-size 100",
         requests: 4_000,
         records_per_request: 151,
-        limits: Limits { calls: 4.0, allocations: 30.0, bytes_per_byte: 6.0 },
+        limits: Limits { calls: 3.5, allocations: 30.0, bytes_per_byte: 6.0 },
     },
     Load {
         name: "single",
@@ -70,6 +70,6 @@ const LOADS: &[Load] = &[
         arguments: "consume --connections 8 --repeat --partition-bytes 64KiB",
         requests: 2_000,
         records_per_request: 62,
-        limits: Limits { calls: 5.0, allocations: 36.0, bytes_per_byte: 0.6 },
+        limits: Limits { calls: 4.5, allocations: 36.0, bytes_per_byte: 0.55 },
     },
 ];
