@@ -121,6 +121,7 @@ async fn route(cx: Context, mut body: Decoder) -> Result<Outcome, DecodeError> {
         ApiKey::AlterReplicaLogDirs => serve!(alter_replica_log_dirs),
         ApiKey::DescribeLogDirs => serve!(describe_log_dirs),
         ApiKey::ElectLeaders => serve!(elect_leaders),
+        ApiKey::AlterPartitionReassignments => serve!(alter_partition_reassignments),
         ApiKey::ListPartitionReassignments => serve!(list_partition_reassignments),
         ApiKey::UpdateFeatures => serve!(update_features),
         ApiKey::DescribeCluster => serve!(describe_cluster),

@@ -23,7 +23,7 @@ use protocol::{HostId, NodeId, SlotIndex, Str, Uuid};
 use crate::record::{ConfigResource, HostRegistered, Partition, Replica};
 
 pub use apply::ApplyError;
-pub use delta::{Closed, ClosedPartition, OpenedPartition, SlotDelta};
+pub use delta::{Closed, ClosedPartition, HandOver, OpenedPartition, SlotDelta};
 pub use snapshot::{SNAPSHOT_FORMAT, SnapshotError};
 
 /// Nodes of one host are numbered within its thousand.

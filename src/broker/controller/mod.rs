@@ -5,7 +5,9 @@
 //! what a client was told is true on any node it asks next.
 
 mod log;
+mod moving;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use metadata::{Decision, Image};
 use protocol::SlotIndex;
 use quorum::Status;
 use runtime::local::Queue;
-use runtime::mesh::{OneshotSender, oneshot};
+use runtime::mesh::{OneshotReceiver, OneshotSender, oneshot};
 use runtime::task;
 
 pub use log::{MetadataLog, OpenError};
@@ -124,8 +126,12 @@ impl Controller {
                 }
             };
             if !decided.records.is_empty() {
+                let leaving = log.image().hand_overs(&decided.records, slot.host.id);
+                if !leaving.is_empty() {
+                    moving::let_go(&slot, &leaving).await;
+                }
                 log.commit(decided.records).await;
-                publish(&slot, log.image()).await;
+                publish(&slot, log.image(), &moving::receivers(&leaving)).await;
             }
             (decided.answer)();
         }
@@ -139,23 +145,38 @@ pub fn random() -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Makes every slot act on `image`, then returns.
-async fn publish(slot: &Rc<Slot>, image: Arc<Image>) {
-    // A slot that has stopped takes and answers nothing; it acts on the image at its next start.
-    // One stops only when all do.
-    let others = usize::from(slot.host.slots) - 1;
-    let stopped = || slot.others_stopped.wait_for(others);
-    let mut answers = Vec::new();
-    for other in slot.host.slot_indexes().filter(|&other| other != slot.index) {
-        let (applied, answer) = oneshot();
-        let message = Message::Publish(image.clone(), applied);
-        task::race(slot.links.send(other, message), stopped()).await;
-        answers.push(answer);
+/// Makes every slot act on `image`, then returns; those in `first` before the others.
+async fn publish(slot: &Rc<Slot>, image: Arc<Image>, first: &BTreeSet<SlotIndex>) {
+    let (first, others): (Vec<_>, Vec<_>) =
+        slot.host.slot_indexes().partition(|each| first.contains(each));
+    for some in [first, others] {
+        let mut answers = Vec::new();
+        for other in some.iter().filter(|&&other| other != slot.index) {
+            let (applied, answer) = oneshot();
+            to_slot(slot, *other, Message::Publish(image.clone(), applied)).await;
+            answers.push(answer);
+        }
+        if some.contains(&slot.index) {
+            slot.apply(image.clone()).await;
+        }
+        for answer in answers {
+            answered(slot, answer).await;
+        }
     }
-    slot.apply(image).await;
-    for answer in answers {
-        let _ = task::race(answer, stopped()).await;
-    }
+}
+
+/// A slot that has stopped takes and answers nothing; it acts on the image at its next start. One
+/// stops only when all do.
+async fn to_slot(slot: &Slot, other: SlotIndex, message: Message) {
+    task::race(slot.links.send(other, message), others_stopped(slot)).await;
+}
+
+async fn answered(slot: &Slot, answer: OneshotReceiver<()>) {
+    let _ = task::race(answer, others_stopped(slot)).await;
+}
+
+async fn others_stopped(slot: &Slot) {
+    slot.others_stopped.wait_for(usize::from(slot.host.slots) - 1).await;
 }
 
 /// The slot whose executor runs the controller.

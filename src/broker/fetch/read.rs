@@ -12,7 +12,7 @@ use storage::ReadError;
 use crate::dispatch::pause_if_long;
 use crate::fetch::session::{Interest, PartitionKey, TopicKey};
 use crate::fetch::waiter::FetchWaiter;
-use crate::shard::{LeaderHint, Partition, TopicRef};
+use crate::shard::{LeaderHint, Partition, TopicRef, Unavailable};
 use crate::slot::Slot;
 
 /// What one fetch may return in all.
@@ -85,8 +85,9 @@ impl ReadPlan {
     pub fn listen(&self) -> FetchWaiter {
         let mut waiter = FetchWaiter::default();
         for partition in self.targets.iter().filter_map(|target| target.partition.as_ref().ok()) {
-            if let Ok(log) = partition.log() {
-                waiter.listen(log.advanced().listen());
+            match partition.log() {
+                Ok(log) => waiter.listen(log.advanced().listen()),
+                Err(_) => waiter.listen(partition.changed().listen()),
             }
         }
         waiter
@@ -161,8 +162,18 @@ async fn read_one(
             Some(partition.leader_hint()).filter(|_| error == ErrorCode::FENCED_LEADER_EPOCH);
         return PartitionRead { leader, ..PartitionRead::failed(error) };
     }
-    let Ok(log) = partition.log() else {
-        return PartitionRead::failed(ErrorCode::KAFKA_STORAGE_ERROR);
+    let log = match partition.log() {
+        Ok(log) => log,
+        // Nothing to say until there is somebody else to be sent to.
+        Err(Unavailable::Moving(last)) => {
+            return PartitionRead {
+                high_watermark: last.high_watermark,
+                last_stable_offset: last.high_watermark,
+                log_start_offset: last.log_start_offset,
+                ..PartitionRead::failed(ErrorCode::NONE)
+            };
+        }
+        Err(why) => return PartitionRead::failed(why.code()),
     };
     let high_watermark = log.high_watermark();
     let positions = PartitionRead {
@@ -188,6 +199,8 @@ async fn read_one(
             tracing::error!(partition = %partition.name(), %why, "damaged records are not served");
             PartitionRead { error: ErrorCode::CORRUPT_MESSAGE, ..positions }
         }
+        // Closed meanwhile: the next look at the partition says why.
+        Err(ReadError::Unavailable(_)) => positions,
         Err(why) => {
             tracing::error!(partition = %partition.name(), %why, "cannot read");
             PartitionRead::failed(ErrorCode::KAFKA_STORAGE_ERROR)

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use coordinator::GroupSettings;
 use metadata::topic_name::OFFSETS_TOPIC;
 use metadata::{Image, Topic};
-use protocol::{ErrorCode, Str};
+use protocol::{ErrorCode, Str, Uuid};
 
 pub use pump::{Mark, Pump};
 
@@ -63,6 +63,16 @@ impl Groups {
     /// The broker keys of groups as they are now.
     pub fn settings(&self, slot: &Slot) -> Rc<GroupSettings> {
         self.settings.of(slot)
+    }
+
+    /// Ends the coordination for partitions that other slots will have: whoever waits is told so.
+    pub fn let_go(&self, image: &Image, leaving: &[(Uuid, i32)]) {
+        let Some(topic) = image.topic(OFFSETS_TOPIC) else { return };
+        for (_, index) in leaving.iter().filter(|(id, _)| *id == topic.id) {
+            if let Some(pump) = self.pumps.borrow_mut().remove(index) {
+                pump.close();
+            }
+        }
     }
 
     /// No group is coordinated any more: whoever waits is told so.

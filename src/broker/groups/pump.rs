@@ -249,6 +249,9 @@ impl Pump {
                 continue;
             }
             if let Err(why) = self.write(log, &records).await {
+                if self.status.get() == Status::Closed {
+                    return;
+                }
                 let partition = self.partition.name();
                 tracing::error!(partition, why, "records of groups were not written");
                 return;

@@ -57,15 +57,12 @@ async fn delete(
     if !local.settings().cleanup_policy.delete {
         return Err(ErrorCode::POLICY_VIOLATION);
     }
-    let log = partition.log().map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
+    let log = partition.log().map_err(|why| why.code())?;
     let to = if asked.offset == TO_HIGH_WATERMARK { log.high_watermark() } else { asked.offset };
     match log.delete_records(to).await {
         Ok(start) => Ok(start),
         Err(DeleteRecordsError::OutOfRange { .. }) => Err(ErrorCode::OFFSET_OUT_OF_RANGE),
-        Err(why) => {
-            tracing::error!(partition = %partition.name(), %why, "cannot delete records");
-            Err(ErrorCode::KAFKA_STORAGE_ERROR)
-        }
+        Err(DeleteRecordsError::Unavailable(_)) => Err(ErrorCode::NOT_LEADER_OR_FOLLOWER),
     }
 }
 

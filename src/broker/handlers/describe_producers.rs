@@ -59,7 +59,7 @@ fn words_for(cx: &Context, topic: &str, error: ErrorCode) -> Option<Str> {
 fn find(cx: &Context, topic: &Str, index: i32) -> Result<Vec<ProducerState>, ErrorCode> {
     let found = cx.slot.find(TopicRef::Name(topic), index);
     let (_, partition) = found.map_err(|misrouted| misrouted.error)?;
-    let log = partition.log().map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
+    let log = partition.log().map_err(|why| why.code())?;
     let producers = log.producers().into_iter().map(|producer| ProducerState {
         producer_id: producer.producer_id,
         producer_epoch: i32::from(producer.producer_epoch),

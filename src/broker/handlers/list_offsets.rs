@@ -65,7 +65,7 @@ async fn find(
     let found = cx.slot.find(TopicRef::Name(topic), asked.partition_index);
     let (_, partition) = found.map_err(|misrouted| misrouted.error)?;
     Slot::check_epoch(&partition, asked.current_leader_epoch)?;
-    let log = partition.log().map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
+    let log = partition.log().map_err(|why| why.code())?;
     let wanted = first_version_of(asked.timestamp);
     if cx.version() < wanted {
         return Err(ErrorCode::UNSUPPORTED_VERSION);
@@ -97,6 +97,7 @@ fn looked_up(
         }),
         Ok(None) => Ok(NOWHERE),
         Err(ReadError::Corrupt { .. }) => Err(ErrorCode::CORRUPT_MESSAGE),
+        Err(ReadError::Unavailable(_)) => Err(ErrorCode::NOT_LEADER_OR_FOLLOWER),
         Err(_) => Err(ErrorCode::KAFKA_STORAGE_ERROR),
     }
 }

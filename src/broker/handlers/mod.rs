@@ -2,6 +2,7 @@
 //! and translates the outcome into Kafka's error codes; it decides nothing itself.
 
 pub mod alter_configs;
+pub mod alter_partition_reassignments;
 pub mod alter_replica_log_dirs;
 pub mod api_versions;
 pub mod consumer_group_describe;
@@ -71,6 +72,7 @@ pub const SERVED: &[ApiKey] = &[
     ApiKey::DeleteGroups,
     ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,
+    ApiKey::AlterPartitionReassignments,
     ApiKey::ListPartitionReassignments,
     ApiKey::OffsetDelete,
     ApiKey::DescribeQuorum,

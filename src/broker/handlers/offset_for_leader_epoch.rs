@@ -41,7 +41,7 @@ fn find(
     let found = cx.slot.find(TopicRef::Name(topic), asked.partition);
     let (_, partition) = found.map_err(|misrouted| misrouted.error)?;
     Slot::check_epoch(&partition, asked.current_leader_epoch)?;
-    let log = partition.log().map_err(|_| ErrorCode::KAFKA_STORAGE_ERROR)?;
+    let log = partition.log().map_err(|why| why.code())?;
     let end = log.end_offset_for_epoch(asked.leader_epoch);
     Ok((end.epoch, end.end_offset))
 }

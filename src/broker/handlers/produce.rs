@@ -7,6 +7,7 @@
 //! records (KIP-467), 10 says who leads (KIP-951), 13 names topics by id (KIP-516).
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,6 +37,8 @@ enum Begun {
         appended: Appended,
     },
     Refused(Refusal),
+    /// Not appended: the partition is on its way to another slot, and the answer says to which.
+    Moving(Rc<Partition>),
 }
 
 /// Why one batch was not appended.
@@ -90,11 +93,13 @@ fn has_transactional_batch(topic: &TopicProduceData) -> bool {
 fn silent(begun: &[BegunTopic]) -> Outcome {
     let all = begun.iter().flat_map(|topic| topic.partitions.iter().map(move |each| (topic, each)));
     for (topic, (index, begun)) in all {
-        if let Begun::Refused(refusal) = begun {
-            let why = refusal.message.as_deref().unwrap_or(refusal.error.message());
-            let name = refusal.error.name();
-            return Outcome::Close(format!("acks=0 to {}-{index}: {name}: {why}", topic.name));
-        }
+        let (error, why) = match begun {
+            Begun::Appended { .. } => continue,
+            Begun::Refused(refusal) => (refusal.error, refusal.message.as_deref()),
+            Begun::Moving(_) => (ErrorCode::NOT_LEADER_OR_FOLLOWER, None),
+        };
+        let (name, why) = (error.name(), why.unwrap_or(error.message()));
+        return Outcome::Close(format!("acks=0 to {}-{index}: {name}: {why}", topic.name));
     }
     Outcome::Silent
 }
@@ -168,13 +173,23 @@ async fn begin(
     }
     let records = batch.record_count();
     let bytes = batch.size_in_bytes();
-    let log = partition.log().map_err(|why| {
-        partition.turn_away(batch.header());
-        refuse_unavailable(&why)
-    })?;
+    let log = match partition.log() {
+        Ok(log) => log,
+        Err(why) => {
+            partition.turn_away(batch.header());
+            return match why {
+                Unavailable::Moving(_) => Ok(Begun::Moving(partition)),
+                why => Err(refuse_unavailable(&why)),
+            };
+        }
+    };
     let now_ms = time::wall_ms();
-    let appended = log.append(&batch, partition.leader_epoch(), now_ms).await;
-    let appended = appended.map_err(|why| refuse_append(&why, &partition))?;
+    let appended = match log.append(&batch, partition.leader_epoch(), now_ms).await {
+        Err(AppendError::Unavailable(_)) if partition.is_moving() => {
+            return Ok(Begun::Moving(partition));
+        }
+        appended => appended.map_err(|why| refuse_append(&why, &partition))?,
+    };
     if !appended.duplicate {
         let (records, bytes) = (records as u64, bytes as u64);
         cx.slot.metrics.records_produced.add(records);
@@ -224,11 +239,7 @@ fn is_unreadable(error: &Rejection) -> bool {
 }
 
 fn refuse_unavailable(why: &Unavailable) -> Refusal {
-    let error = match why {
-        Unavailable::Offline(_) => ErrorCode::KAFKA_STORAGE_ERROR,
-        Unavailable::Opening | Unavailable::Closed => ErrorCode::NOT_LEADER_OR_FOLLOWER,
-    };
-    Refusal::with(error, why.to_string())
+    Refusal::with(why.code(), why.to_string())
 }
 
 fn refuse_append(why: &AppendError, partition: &Partition) -> Refusal {
@@ -296,6 +307,13 @@ async fn answer(cx: Context, begun: Vec<BegunTopic>, timeout: Duration) -> Outco
             let each = match begun {
                 Begun::Appended { log, appended } => committed(&log, appended, deadline).await,
                 Begun::Refused(refusal) => Err(refusal),
+                Begun::Moving(partition) => {
+                    let topic = match cx.version() {
+                        ..FIRST_VERSION_WITH_IDS => TopicRef::Name(&partition.topic),
+                        _ => TopicRef::Id(partition.topic_id),
+                    };
+                    Err(who_leads_now(&cx, topic, &partition, deadline).await)
+                }
             };
             out.partition_responses.push(match each {
                 Ok(each) => PartitionProduceResponse { index, ..each },
@@ -305,6 +323,20 @@ async fn answer(cx: Context, begun: Vec<BegunTopic>, timeout: Duration) -> Outco
         response.responses.push(out);
     }
     cx.reply(&response)
+}
+
+/// Where to send a batch that came while its partition was moving.
+async fn who_leads_now(
+    cx: &Context,
+    topic: TopicRef<'_>,
+    partition: &Partition,
+    deadline: time::Instant,
+) -> Refusal {
+    let moved = time::within(deadline, partition.moved()).await;
+    match cx.slot.find(topic, partition.index) {
+        Err(misrouted) if moved.is_ok() => misrouted.into(),
+        _ => Refusal::of(ErrorCode::NOT_LEADER_OR_FOLLOWER),
+    }
 }
 
 async fn committed(

@@ -27,7 +27,7 @@ use runtime::task;
 
 pub use cleaning::{Cleaning, keep_clean};
 pub use housekeeping::keep_house;
-pub use partition::{Partition, Unavailable};
+pub use partition::{LastPositions, Partition, Unavailable};
 pub use routing::{LeaderHint, Misrouted, TopicRef};
 pub use settings::{log_options, produce_rules};
 pub use strays::clear_strays;
@@ -40,6 +40,8 @@ pub struct Shard {
     by_name: RefCell<HashMap<Str, Rc<LocalTopic>, Hasher>>,
     by_id: RefCell<HashMap<Uuid, Rc<LocalTopic>, Hasher>>,
     partitions: Cell<usize>,
+    /// Nothing is opened any more.
+    closed: Cell<bool>,
 }
 
 /// The part of a topic that this slot leads.
@@ -102,6 +104,10 @@ impl Shard {
 
     /// Acts on what changed between two images. Opening is concurrent, within a bound.
     pub async fn apply(&self, slot: &Rc<Slot>, before: &Image, after: &Arc<Image>) {
+        if self.closed.get() {
+            // The next start acts on it.
+            return;
+        }
         let delta = after.delta_since(before, slot.host.id, slot.index);
         for gone in &delta.closed {
             self.leave(slot, gone).await;
@@ -123,9 +129,20 @@ impl Shard {
 
     /// Closes every log in order, so that the next start reads no record data.
     pub async fn close(&self) {
+        self.closed.set(true);
         let all: Vec<_> = self.topics().iter().flat_map(|topic| topic.partitions()).collect();
         for_each_concurrently(all, OPENING_MAX, |partition| async move {
             partition.close().await;
+        })
+        .await;
+    }
+
+    /// Lets go of partitions that are about to be served by other slots.
+    pub async fn let_go(&self, leaving: &[(Uuid, i32)]) {
+        let find = |&(id, index): &(Uuid, i32)| self.topic_by_id(id)?.partition(index);
+        let leaving: Vec<_> = leaving.iter().filter_map(find).collect();
+        for_each_concurrently(leaving, OPENING_MAX, |partition| async move {
+            partition.let_go().await;
         })
         .await;
     }

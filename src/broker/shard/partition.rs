@@ -25,8 +25,30 @@ pub enum Unavailable {
     Opening,
     #[error("the partition is offline: {0}")]
     Offline(String),
+    /// Another slot of the host is about to serve it: whoever asks waits for that.
+    #[error("the partition is moving to another core")]
+    Moving(LastPositions),
     #[error("the partition is closed")]
     Closed,
+}
+
+impl Unavailable {
+    /// What a client is told that asks for the partition.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Unavailable::Offline(_) => ErrorCode::KAFKA_STORAGE_ERROR,
+            Unavailable::Opening | Unavailable::Moving(_) | Unavailable::Closed => {
+                ErrorCode::NOT_LEADER_OR_FOLLOWER
+            }
+        }
+    }
+}
+
+/// Where a log stood when it left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastPositions {
+    pub high_watermark: i64,
+    pub log_start_offset: i64,
 }
 
 /// What became of an attempt to open a log.
@@ -57,8 +79,10 @@ pub struct Partition {
     node: Cell<NodeId>,
     leader_epoch: Cell<i32>,
     state: RefCell<Result<Log, Unavailable>>,
-    opening: Cell<bool>,
-    opened: Event,
+    /// Its log is being opened, or closed to be handed over.
+    busy: Cell<bool>,
+    /// Notified when `busy` or `state` has changed.
+    changed: Event,
     timeline: RefCell<Timeline>,
     /// Before the log is open.
     turned_away: RefCell<TurnedAway>,
@@ -74,8 +98,8 @@ impl Partition {
             node: Cell::new(NodeId(-1)),
             leader_epoch: Cell::new(opened.partition.leader_epoch),
             state: RefCell::new(Err(Unavailable::Opening)),
-            opening: Cell::new(false),
-            opened: Event::new(),
+            busy: Cell::new(false),
+            changed: Event::new(),
             timeline: RefCell::default(),
             turned_away: RefCell::default(),
         }
@@ -103,6 +127,26 @@ impl Partition {
     /// Notes a batch that the log could not take because it is not open.
     pub fn turn_away(&self, header: &BatchHeader) {
         self.turned_away.borrow_mut().note_batch(header);
+    }
+
+    /// Notified when the partition has been opened or closed, or has gone to another slot.
+    pub fn changed(&self) -> &Event {
+        &self.changed
+    }
+
+    pub fn is_moving(&self) -> bool {
+        matches!(&*self.state.borrow(), Err(Unavailable::Moving(_)))
+    }
+
+    /// Waits until it is known who serves the partition from now on.
+    pub async fn moved(&self) {
+        loop {
+            let changed = self.changed.listen();
+            if !self.is_moving() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     pub fn is_offline(&self) -> bool {
@@ -146,7 +190,7 @@ impl Partition {
     }
 
     async fn try_open(&self, slot: &Slot) -> Attempt {
-        self.opening.set(true);
+        self.busy.set(true);
         let opened = self.open_log(slot).await;
         let mut attempt = Attempt::Over;
         let state = match opened {
@@ -167,15 +211,15 @@ impl Partition {
             }
         };
         *self.state.borrow_mut() = state;
-        self.opening.set(false);
-        self.opened.notify_all();
+        self.busy.set(false);
+        self.changed.notify_all();
         attempt
     }
 
-    /// Waits until no attempt to open the log is under way.
+    /// Waits until the log is not being opened or closed.
     async fn settle(&self) {
-        while self.opening.get() {
-            self.opened.listen().await;
+        while self.busy.get() {
+            self.changed.listen().await;
         }
     }
 
@@ -230,6 +274,28 @@ impl Partition {
         }
     }
 
+    /// Ends the service so that another slot can begin it: what was appended is committed and
+    /// answered, the log is closed in order, and who asks from now on waits for the new owner.
+    pub async fn let_go(&self) {
+        self.settle().await;
+        self.busy.set(true);
+        let log = self.log();
+        let last = log.as_ref().map(|log| LastPositions {
+            high_watermark: log.high_watermark(),
+            log_start_offset: log.log_start_offset(),
+        });
+        let nowhere = LastPositions { high_watermark: -1, log_start_offset: -1 };
+        let moving = Unavailable::Moving(last.unwrap_or(nowhere));
+        *self.state.borrow_mut() = Err(moving);
+        if let Ok(log) = log
+            && !runtime::sabotaged("move without draining")
+        {
+            log.close().await;
+        }
+        self.busy.set(false);
+        self.changed.notify_all();
+    }
+
     /// Closes the log in order; whoever waits is told that another slot leads now.
     pub async fn close(&self) {
         self.settle().await;
@@ -237,12 +303,14 @@ impl Partition {
         if let Ok(log) = state {
             log.close().await;
         }
+        self.changed.notify_all();
     }
 
     /// Takes the partition's files out of sight at once and removes them in the background.
     pub async fn delete(&self, slot: &Slot) {
         self.settle().await;
         let state = self.state.replace(Err(Unavailable::Closed));
+        self.changed.notify_all();
         let deleted = match state {
             Ok(log) => log.delete().await,
             Err(_) => {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use metadata::Image;
-use protocol::SlotIndex;
+use protocol::{SlotIndex, Uuid};
 use runtime::mesh::{Mesh, OneshotSender, oneshot};
 
 use crate::controller::Job;
@@ -20,6 +20,9 @@ pub enum Message {
     Ready,
     /// Slot 0 to the others: newer metadata; answered when the slot acts on it.
     Publish(Arc<Image>, OneshotSender<()>),
+    /// Slot 0 to the others: close these partitions, another slot will have them; answered when
+    /// nothing of them goes on any more.
+    LetGo(Vec<(Uuid, i32)>, OneshotSender<()>),
     /// Any slot to slot 0: something for the controller.
     Controller(Job),
     /// Slot 0 to the others: copy your numbers.

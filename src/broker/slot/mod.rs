@@ -18,7 +18,7 @@ use metadata::Image;
 use metadata::configs::{BrokerLayers, BrokerSettings, TopicSettings};
 use metadata::record::ConfigResource;
 use metadata::topic_name::is_internal;
-use protocol::{NodeId, SlotIndex, Str};
+use protocol::{NodeId, SlotIndex, Str, Uuid};
 use runtime::local::Budget;
 use storage::{Storage, StorageConfig};
 
@@ -162,6 +162,13 @@ impl Slot {
         let before = self.image.replace(image.clone());
         self.shard.apply(self, &before, &image).await;
         self.groups.follow(self, &before, &image);
+    }
+
+    /// Ends the service of partitions that other slots will have. What is asked of them meanwhile
+    /// waits until this slot acts on the metadata that says who has them.
+    pub async fn let_go(&self, leaving: &[(Uuid, i32)]) {
+        self.groups.let_go(&self.image(), leaving);
+        self.shard.let_go(leaving).await;
     }
 
     /// Says why a connection ends, a bounded number of times a second.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metadata::Image;
-use protocol::SlotIndex;
+use protocol::{SlotIndex, Uuid};
 use runtime::local::Budget;
 use runtime::mesh::OneshotSender;
 use runtime::net::Listener;
@@ -157,6 +157,10 @@ async fn messages(slot: Rc<Slot>, controller: Option<Rc<Controller>>) {
         let (_, message) = slot.links.receive().await;
         match message {
             Message::Publish(image, applied) => apply(&slot, image, applied).await,
+            Message::LetGo(leaving, gone) => {
+                // The logs take their time; the controller asks for nothing else meanwhile.
+                task::spawn(let_go(slot.clone(), leaving, gone));
+            }
             Message::Monitor(question) => monitor::answer(&slot, question),
             Message::Controller(job) => {
                 if let Some(controller) = &controller {
@@ -174,6 +178,12 @@ async fn apply(slot: &Rc<Slot>, image: Arc<Image>, applied: OneshotSender<()>) {
     slot.apply(image).await;
     // The controller may have stopped waiting.
     let _ = applied.send(());
+}
+
+async fn let_go(slot: Rc<Slot>, leaving: Vec<(Uuid, i32)>, gone: OneshotSender<()>) {
+    slot.let_go(&leaving).await;
+    // The controller may have stopped waiting.
+    let _ = gone.send(());
 }
 
 fn ready_line(host: &Host, took: Duration) {

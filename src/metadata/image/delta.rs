@@ -9,7 +9,7 @@ use imbl::ordmap::DiffItem;
 use protocol::{HostId, SlotIndex, Str, Uuid};
 
 use super::{Image, Topic};
-use crate::record::{ConfigResource, Partition, Replica};
+use crate::record::{ConfigResource, MetadataRecord, Partition, Replica};
 
 /// In the order in which a slot should act: close, open, then the rest.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,6 +52,15 @@ pub enum Closed {
     Removed,
 }
 
+/// A partition that another slot of its host is about to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandOver {
+    pub topic: Uuid,
+    pub index: i32,
+    pub from: SlotIndex,
+    pub to: SlotIndex,
+}
+
 impl SlotDelta {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -75,6 +84,21 @@ impl Image {
         self.compare_configs(older, here, &mut delta);
         delta.hosts = self.hosts != older.hosts;
         delta
+    }
+
+    /// Which partitions of a host would change their slot if these records were committed.
+    pub fn hand_overs(&self, records: &[MetadataRecord], host: HostId) -> Vec<HandOver> {
+        let changes = records.iter().filter_map(|record| match record {
+            MetadataRecord::PartitionChanged(changed) => Some(changed),
+            _ => None,
+        });
+        let handed_over = changes.filter_map(|changed| {
+            let (topic, index) = (changed.topic, changed.index);
+            let from = self.partition(topic, index)?.replica_on(host)?.slot;
+            let to = changed.replicas.as_ref()?.iter().find(|it| it.host == host)?.slot;
+            (from != to).then_some(HandOver { topic, index, from, to })
+        });
+        handed_over.collect()
     }
 
     fn compare_configs(&self, older: &Image, here: Replica, delta: &mut SlotDelta) {

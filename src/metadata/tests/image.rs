@@ -1,7 +1,7 @@
 //! An image is the sum of its records: replay, queries, and what a slot sees of a change.
 
 use crate::world::{HOST, after, id, one_host, partition, replica, text, topic};
-use metadata::image::{ApplyError, Closed};
+use metadata::image::{ApplyError, Closed, HandOver};
 use metadata::record::{
     ConfigChanged, ConfigResource, HostStarted, MetadataRecord, NextLeader, PartitionChanged,
     PreviousStop, ProducerIdsAllocated, TopicRemoved,
@@ -194,6 +194,17 @@ fn a_move_closes_here_and_opens_there() {
     let there = after.delta_since(&before, HOST, SlotIndex(1));
     assert_eq!(there.opened.len(), 1);
     assert_eq!(there.opened[0].partition.leader_epoch, 1);
+}
+
+#[test]
+fn records_tell_who_has_to_let_go_before_they_are_committed() {
+    let image = with_topic_a(2);
+    let to_slot_1 = HandOver { topic: id(1), index: 0, from: SlotIndex(0), to: SlotIndex(1) };
+    let stays = moved(0, replica(1, 0));
+    assert_eq!(image.hand_overs(&[moved(0, replica(1, 1)), stays], HOST), [to_slot_1]);
+    let removed = MetadataRecord::TopicRemoved(TopicRemoved { id: id(1) });
+    assert_eq!(image.hand_overs(&[removed], HOST), []);
+    assert_eq!(image.hand_overs(&[moved(0, replica(1, 1))], HostId(2)), []);
 }
 
 #[test]

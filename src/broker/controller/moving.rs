@@ -1,0 +1,47 @@
+//! Moving partitions from one slot of this host to another.
+//!
+//! Law: no decision that gives a partition to another slot is committed before the slot that has
+//! it has let go: what was appended is acknowledged, everything is in the segments, the log is
+//! closed in order, and its journal says that it counts no more. So a crash at any point leaves
+//! one owner, the one that the metadata names, and a log that this one finds at rest. The new
+//! owner acts first on what was committed and the old one after it, so that whoever waits at the
+//! old one is sent on when there is somebody to serve it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use metadata::image::HandOver;
+use protocol::{SlotIndex, Uuid};
+use runtime::mesh::oneshot;
+
+use super::{answered, to_slot};
+use crate::slot::Slot;
+use crate::slot::links::Message;
+
+/// Returns when the slots that have these partitions have let go of them.
+pub async fn let_go(slot: &Rc<Slot>, leaving: &[HandOver]) {
+    let mut by_slot: BTreeMap<SlotIndex, Vec<(Uuid, i32)>> = BTreeMap::new();
+    for each in leaving {
+        by_slot.entry(each.from).or_default().push((each.topic, each.index));
+    }
+    let mut answers = Vec::new();
+    let ours = by_slot.remove(&slot.index);
+    for (other, partitions) in by_slot {
+        let (gone, answer) = oneshot();
+        to_slot(slot, other, Message::LetGo(partitions, gone)).await;
+        answers.push(answer);
+    }
+    if let Some(partitions) = ours {
+        slot.let_go(&partitions).await;
+    }
+    for answer in answers {
+        // A slot that has stopped has closed its logs.
+        answered(slot, answer).await;
+    }
+    runtime::reached("move: let go");
+}
+
+/// The slots that are to act first on what was committed.
+pub fn receivers(leaving: &[HandOver]) -> BTreeSet<SlotIndex> {
+    leaving.iter().map(|each| each.to).collect()
+}
