@@ -131,7 +131,11 @@ impl Controller {
                     moving::let_go(&slot, &leaving).await;
                 }
                 log.commit(decided.records).await;
-                publish(&slot, log.image(), &moving::receivers(&leaving)).await;
+                let receivers = moving::receivers(&leaving);
+                if !receivers.is_empty() {
+                    runtime::reached("move: committed");
+                }
+                publish(&slot, log.image(), &receivers).await;
             }
             (decided.answer)();
         }
@@ -147,9 +151,9 @@ pub fn random() -> u128 {
 
 /// Makes every slot act on `image`, then returns; those in `first` before the others.
 async fn publish(slot: &Rc<Slot>, image: Arc<Image>, first: &BTreeSet<SlotIndex>) {
-    let (first, others): (Vec<_>, Vec<_>) =
+    let (ahead, others): (Vec<_>, Vec<_>) =
         slot.host.slot_indexes().partition(|each| first.contains(each));
-    for some in [first, others] {
+    for some in [ahead, others] {
         let mut answers = Vec::new();
         for other in some.iter().filter(|&&other| other != slot.index) {
             let (applied, answer) = oneshot();
@@ -161,6 +165,9 @@ async fn publish(slot: &Rc<Slot>, image: Arc<Image>, first: &BTreeSet<SlotIndex>
         }
         for answer in answers {
             answered(slot, answer).await;
+        }
+        if !first.is_empty() {
+            runtime::reached("move: acted on");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use protocol::messages::fetch::EpochEndOffset;
 use protocol::{ErrorCode, Records};
-use storage::ReadError;
+use storage::{Log, ReadError};
 
 use crate::dispatch::pause_if_long;
 use crate::fetch::session::{Interest, PartitionKey, TopicKey};
@@ -151,6 +151,24 @@ pub async fn read_all(plan: &ReadPlan, limits: Limits) -> Vec<PartitionRead> {
     out
 }
 
+fn positions(log: &Log) -> PartitionRead {
+    let high_watermark = log.high_watermark();
+    PartitionRead {
+        high_watermark,
+        last_stable_offset: high_watermark,
+        log_start_offset: log.log_start_offset(),
+        ..PartitionRead::failed(ErrorCode::NONE)
+    }
+}
+
+/// There is nothing to read until there is somebody else to be sent to.
+fn read_moving(log: &Log, interest: &Interest) -> PartitionRead {
+    match (log.log_start_offset()..=log.log_end_offset()).contains(&interest.fetch_offset) {
+        true => positions(log),
+        false => PartitionRead::failed(ErrorCode::OFFSET_OUT_OF_RANGE),
+    }
+}
+
 async fn read_one(
     partition: &Partition,
     interest: &Interest,
@@ -162,26 +180,13 @@ async fn read_one(
             Some(partition.leader_hint()).filter(|_| error == ErrorCode::FENCED_LEADER_EPOCH);
         return PartitionRead { leader, ..PartitionRead::failed(error) };
     }
-    let log = match partition.log() {
-        Ok(log) => log,
-        // Nothing to say until there is somebody else to be sent to.
-        Err(Unavailable::Moving(last)) => {
-            return PartitionRead {
-                high_watermark: last.high_watermark,
-                last_stable_offset: last.high_watermark,
-                log_start_offset: last.log_start_offset,
-                ..PartitionRead::failed(ErrorCode::NONE)
-            };
-        }
-        Err(why) => return PartitionRead::failed(why.code()),
+    let log = match (partition.log(), partition.log_let_go()) {
+        (Ok(log), _) => log,
+        (Err(Unavailable::Moving), Some(log)) => return read_moving(&log, interest),
+        (Err(why), _) => return PartitionRead::failed(why.code()),
     };
-    let high_watermark = log.high_watermark();
-    let positions = PartitionRead {
-        high_watermark,
-        last_stable_offset: high_watermark,
-        log_start_offset: log.log_start_offset(),
-        ..PartitionRead::failed(ErrorCode::NONE)
-    };
+    let positions = positions(&log);
+    let high_watermark = positions.high_watermark;
     match partition.diverging_epoch(&log, interest) {
         Err(error) => return PartitionRead::failed(error),
         Ok(Some(end)) => return PartitionRead { diverging: Some(end), ..positions },
@@ -200,7 +205,7 @@ async fn read_one(
             PartitionRead { error: ErrorCode::CORRUPT_MESSAGE, ..positions }
         }
         // Closed meanwhile: the next look at the partition says why.
-        Err(ReadError::Unavailable(_)) => positions,
+        Err(ReadError::Unavailable(_)) => read_moving(&log, interest),
         Err(why) => {
             tracing::error!(partition = %partition.name(), %why, "cannot read");
             PartitionRead::failed(ErrorCode::KAFKA_STORAGE_ERROR)

@@ -178,7 +178,7 @@ async fn begin(
         Err(why) => {
             partition.turn_away(batch.header());
             return match why {
-                Unavailable::Moving(_) => Ok(Begun::Moving(partition)),
+                Unavailable::Moving => Ok(Begun::Moving(partition)),
                 why => Err(refuse_unavailable(&why)),
             };
         }

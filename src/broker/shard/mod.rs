@@ -27,7 +27,7 @@ use runtime::task;
 
 pub use cleaning::{Cleaning, keep_clean};
 pub use housekeeping::keep_house;
-pub use partition::{LastPositions, Partition, Unavailable};
+pub use partition::{Partition, Unavailable};
 pub use routing::{LeaderHint, Misrouted, TopicRef};
 pub use settings::{log_options, produce_rules};
 pub use strays::clear_strays;

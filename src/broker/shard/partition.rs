@@ -27,7 +27,7 @@ pub enum Unavailable {
     Offline(String),
     /// Another slot of the host is about to serve it: whoever asks waits for that.
     #[error("the partition is moving to another core")]
-    Moving(LastPositions),
+    Moving,
     #[error("the partition is closed")]
     Closed,
 }
@@ -37,18 +37,11 @@ impl Unavailable {
     pub fn code(&self) -> ErrorCode {
         match self {
             Unavailable::Offline(_) => ErrorCode::KAFKA_STORAGE_ERROR,
-            Unavailable::Opening | Unavailable::Moving(_) | Unavailable::Closed => {
+            Unavailable::Opening | Unavailable::Moving | Unavailable::Closed => {
                 ErrorCode::NOT_LEADER_OR_FOLLOWER
             }
         }
     }
-}
-
-/// Where a log stood when it left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastPositions {
-    pub high_watermark: i64,
-    pub log_start_offset: i64,
 }
 
 /// What became of an attempt to open a log.
@@ -79,6 +72,8 @@ pub struct Partition {
     node: Cell<NodeId>,
     leader_epoch: Cell<i32>,
     state: RefCell<Result<Log, Unavailable>>,
+    /// The log that was let go, for what can be told of it while its partition is moving.
+    let_go: RefCell<Option<Log>>,
     /// Its log is being opened, or closed to be handed over.
     busy: Cell<bool>,
     /// Notified when `busy` or `state` has changed.
@@ -98,6 +93,7 @@ impl Partition {
             node: Cell::new(NodeId(-1)),
             leader_epoch: Cell::new(opened.partition.leader_epoch),
             state: RefCell::new(Err(Unavailable::Opening)),
+            let_go: RefCell::default(),
             busy: Cell::new(false),
             changed: Event::new(),
             timeline: RefCell::default(),
@@ -135,7 +131,12 @@ impl Partition {
     }
 
     pub fn is_moving(&self) -> bool {
-        matches!(&*self.state.borrow(), Err(Unavailable::Moving(_)))
+        matches!(&*self.state.borrow(), Err(Unavailable::Moving))
+    }
+
+    /// The log that does not serve any more, while the partition is moving.
+    pub fn log_let_go(&self) -> Option<Log> {
+        self.let_go.borrow().clone()
     }
 
     /// Waits until it is known who serves the partition from now on.
@@ -278,18 +279,15 @@ impl Partition {
     /// answered, the log is closed in order, and who asks from now on waits for the new owner.
     pub async fn let_go(&self) {
         self.settle().await;
+        let Ok(log) = self.log() else {
+            // Nothing is waited for that is not served.
+            *self.state.borrow_mut() = Err(Unavailable::Closed);
+            return self.changed.notify_all();
+        };
         self.busy.set(true);
-        let log = self.log();
-        let last = log.as_ref().map(|log| LastPositions {
-            high_watermark: log.high_watermark(),
-            log_start_offset: log.log_start_offset(),
-        });
-        let nowhere = LastPositions { high_watermark: -1, log_start_offset: -1 };
-        let moving = Unavailable::Moving(last.unwrap_or(nowhere));
-        *self.state.borrow_mut() = Err(moving);
-        if let Ok(log) = log
-            && !runtime::sabotaged("move without draining")
-        {
+        *self.let_go.borrow_mut() = Some(log.clone());
+        *self.state.borrow_mut() = Err(Unavailable::Moving);
+        if !runtime::sabotaged("move without draining") {
             log.close().await;
         }
         self.busy.set(false);
@@ -303,6 +301,7 @@ impl Partition {
         if let Ok(log) = state {
             log.close().await;
         }
+        self.let_go.take();
         self.changed.notify_all();
     }
 
@@ -310,6 +309,7 @@ impl Partition {
     pub async fn delete(&self, slot: &Slot) {
         self.settle().await;
         let state = self.state.replace(Err(Unavailable::Closed));
+        self.let_go.take();
         self.changed.notify_all();
         let deleted = match state {
             Ok(log) => log.delete().await,
