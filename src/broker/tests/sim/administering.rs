@@ -2,6 +2,11 @@
 
 use std::rc::Rc;
 
+use metadata::topic_name::OFFSETS_TOPIC;
+use protocol::messages::alter_partition_reassignments::{
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, ReassignablePartition,
+    ReassignableTopic,
+};
 use protocol::messages::create_partitions::{
     CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic,
 };
@@ -16,11 +21,14 @@ use protocol::{ErrorCode, Str};
 use runtime::time::sleep;
 
 use super::client::Lost;
+use super::compacting::table_name;
 use super::producing::Producer;
 use super::run::{PAUSE, Run, SHARED_NAME, Session, TIMEOUT, Topic, below, one_in};
 
 const PARTITIONS_MAX: i32 = 5;
 const TOPIC_RESOURCE: i8 = 2;
+/// Node of slot 0.
+const FIRST_NODE: i32 = 1000;
 
 /// Makes a topic with settings of the seed's choice.
 pub async fn make_topic(run: Rc<Run>, number: u64, may_relax: bool) {
@@ -122,6 +130,52 @@ async fn grow(session: &mut Session, topic: &Topic) -> Result<(), Lost> {
     if answer.results[0].error_code == ErrorCode::NONE {
         topic.partitions.set(count);
         session.run.reach("partitions added");
+    }
+    Ok(())
+}
+
+/// Moves partitions to other slots, those of groups and tables too.
+pub async fn rearrange(run: Rc<Run>) {
+    let mut session = Session::new(&run);
+    while !run.stopping.get() {
+        sleep(PAUSE / 4 * (1 + below(60) as u32)).await;
+        let Some(name) = any_name(&run) else { continue };
+        if rearrange_once(&mut session, name).await.is_err() {
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+fn any_name(run: &Run) -> Option<Str> {
+    match below(5) {
+        0 => Some(Str::from_static(OFFSETS_TOPIC)),
+        1 => Some(table_name(0)),
+        _ => run.any_topic().map(|topic| topic.name.clone()),
+    }
+}
+
+async fn rearrange_once(session: &mut Session, name: Str) -> Result<(), Lost> {
+    let nodes = session.run.addresses.len() as u64;
+    let cancels = one_in(10);
+    let partitions = (0..1 + below(3)).map(|_| ReassignablePartition {
+        partition_index: below(3) as i32,
+        replicas: (!cancels).then(|| vec![FIRST_NODE + below(nodes) as i32]),
+    });
+    let request = AlterPartitionReassignmentsRequest {
+        timeout_ms: 3000,
+        topics: vec![ReassignableTopic { name, partitions: partitions.collect() }],
+        ..AlterPartitionReassignmentsRequest::default()
+    };
+    let node = session.any_node().await?;
+    let version = below(2) as i16;
+    let answer: AlterPartitionReassignmentsResponse = node.call(&request, version, TIMEOUT).await?;
+    for partition in &answer.responses[0].partitions {
+        match partition.error_code {
+            ErrorCode::NONE if !cancels => session.run.reach("partition moved"),
+            ErrorCode::NO_REASSIGNMENT_IN_PROGRESS if cancels => {}
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::REQUEST_TIMED_OUT => {}
+            error => session.run.find(format!("moving a partition: {}", error.name())),
+        }
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use protocol::messages::fetch::{FetchPartition, FetchRequest, FetchResponse, Fet
 use protocol::messages::produce::{
     PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData,
 };
-use protocol::{ErrorCode, Records};
+use protocol::{ErrorCode, Records, Str};
 use runtime::time::{sleep, wall_ms};
 
 use super::client::Lost;
@@ -52,6 +52,10 @@ struct Read {
     entry: Entry,
 }
 
+pub fn table_name(number: u64) -> Str {
+    Str::from(format!("table-{number}"))
+}
+
 /// Makes a table, changes it until the run stops, and then reads it.
 pub async fn keep(run: Rc<Run>, number: u64) {
     let configs = [
@@ -64,7 +68,7 @@ pub async fn keep(run: Rc<Run>, number: u64) {
         ("flush.messages", "1".to_owned()),
     ];
     let mut session = Session::new(&run);
-    let Some(topic) = session.create_unshared(&format!("table-{number}"), 1, &configs).await else {
+    let Some(topic) = session.create_unshared(&table_name(number), 1, &configs).await else {
         return;
     };
     let mut keeper = Keeper { session, topic, keys: BTreeMap::new(), next_value: 1 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use protocol::{Str, Uuid};
 use runtime::time::sleep;
 
-use super::administering::{come_and_go, make_topic, reshape};
+use super::administering::{come_and_go, make_topic, rearrange, reshape};
 use super::committing::{commit_alone, read_committed, take_part};
 use super::compacting::keep;
 use super::nemesis::{FAULTS, Fault, Nemesis};
@@ -67,6 +67,8 @@ struct Plan {
     /// Groups with members.
     groups: u64,
     members: u64,
+    /// Whether partitions move between slots meanwhile.
+    moves: bool,
 }
 
 impl Plan {
@@ -78,7 +80,7 @@ impl Plan {
         };
         draw(2);
         Plan {
-            slots: 1 + draw(2) as u16,
+            slots: 1 + draw(3) as u16,
             topics: 1 + draw(3),
             producers: 2 + draw(6),
             browsers: 1 + draw(3),
@@ -90,6 +92,7 @@ impl Plan {
             groups: draw(3),
             members: 1 + draw(4),
             tables: draw(2),
+            moves: draw(4) > 0,
         }
     }
 }
@@ -179,6 +182,9 @@ fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
         client(stage, run, keep(run.clone(), number));
     }
     client(stage, run, come_and_go(run.clone()));
+    if plan.moves && plan.slots > 1 {
+        client(stage, run, rearrange(run.clone()));
+    }
     if plan.reshapes {
         client(stage, run, reshape(run.clone()));
     }

@@ -131,7 +131,7 @@ fn acknowledged_records_survive_whatever_happens() {
 }
 
 /// What many seeds together must have come across, or they test less than they seem to.
-const REACHED: [&str; 45] = [
+const REACHED: [&str; 49] = [
     "a sync failed",
     "a write failed",
     "batch resent",
@@ -160,6 +160,10 @@ const REACHED: [&str; 45] = [
     "log deleted: durable",
     "log made: files durable",
     "log start: one copy raised",
+    "move: acted on",
+    "move: committed",
+    "move: let go",
+    "partition moved",
     "power lost",
     "produce refused",
     "produce refused behind a gap",
@@ -244,6 +248,11 @@ fn an_outdated_generation_that_commits_is_noticed() {
 #[test]
 fn committed_offsets_that_are_not_replayed_are_noticed() {
     is_noticed("forget committed offsets");
+}
+
+#[test]
+fn a_move_without_draining_is_noticed() {
+    is_noticed("move without draining");
 }
 
 #[test]
