@@ -20,6 +20,7 @@ pub mod host;
 pub mod logs;
 pub mod monitor;
 pub mod producer_ids;
+pub mod rebalance;
 pub mod shard;
 pub mod slot;
 pub mod startup;

@@ -5,6 +5,7 @@ mod datetime;
 mod group;
 mod log;
 mod produce;
+mod rebalance;
 mod serve;
 mod table;
 mod top;
@@ -39,6 +40,8 @@ pub enum Command {
     Consume(consume::ConsumeArgs),
     /// Show cores, groups and topics, live
     Top(top::TopArgs),
+    /// Move partitions between the cores of a host
+    Rebalance(rebalance::RebalanceArgs),
     /// Look at and repair logs while no broker runs on them
     Log(log::LogArgs),
 }
@@ -52,6 +55,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Produce(args) => produce::run(args).map(|()| ExitCode::SUCCESS),
         Command::Consume(args) => consume::run(args).map(|()| ExitCode::SUCCESS),
         Command::Top(args) => top::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Rebalance(args) => rebalance::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Log(args) => log::run(args),
     };
     match result {
