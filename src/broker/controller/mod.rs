@@ -18,7 +18,7 @@ use protocol::SlotIndex;
 use quorum::Status;
 use runtime::local::Queue;
 use runtime::mesh::{OneshotReceiver, OneshotSender, oneshot};
-use runtime::task;
+use runtime::{task, time};
 
 pub use log::{MetadataLog, OpenError};
 
@@ -126,21 +126,28 @@ impl Controller {
                 }
             };
             if !decided.records.is_empty() {
-                let leaving = log.image().hand_overs(&decided.records, slot.host.id);
-                if !leaving.is_empty() {
-                    moving::let_go(&slot, &leaving).await;
-                }
-                log.commit(decided.records).await;
-                let receivers = moving::receivers(&leaving);
-                if !receivers.is_empty() {
-                    runtime::reached("move: committed");
-                }
-                publish(&slot, log.image(), &receivers).await;
+                carry_out(&slot, &mut log, decided.records).await;
             }
             (decided.answer)();
         }
         log
     }
+}
+
+/// Commits what was decided and makes every slot act on it.
+async fn carry_out(slot: &Rc<Slot>, log: &mut MetadataLog, records: Vec<MetadataRecord>) {
+    let leaving = log.image().hand_overs(&records, slot.host.id);
+    if leaving.is_empty() {
+        log.commit(records).await;
+        return publish(slot, log.image(), &BTreeSet::new()).await;
+    }
+    let begun = time::now();
+    moving::let_go(slot, &leaving).await;
+    runtime::reached("move: let go");
+    log.commit(records).await;
+    runtime::reached("move: committed");
+    publish(slot, log.image(), &moving::receivers(&leaving)).await;
+    moving::say(&log.image(), &leaving, time::now().since(begun));
 }
 
 /// As much chance as one decision may need.

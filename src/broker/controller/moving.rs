@@ -9,7 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
+use metadata::Image;
 use metadata::image::HandOver;
 use protocol::{SlotIndex, Uuid};
 use runtime::mesh::oneshot;
@@ -38,7 +40,15 @@ pub async fn let_go(slot: &Rc<Slot>, leaving: &[HandOver]) {
         // A slot that has stopped has closed its logs.
         answered(slot, answer).await;
     }
-    runtime::reached("move: let go");
+}
+
+/// Says what moved, and how long all of it took together.
+pub fn say(image: &Image, moved: &[HandOver], took: Duration) {
+    for HandOver { topic, index, from, to } in moved {
+        let topic = image.topic_by_id(*topic).map_or("", |topic| &*topic.name);
+        let milliseconds = took.as_millis() as u64;
+        tracing::info!(partition = %format_args!("{topic}-{index}"), from = from.0, to = to.0, milliseconds, "moved to another core");
+    }
 }
 
 /// The slots that are to act first on what was committed.

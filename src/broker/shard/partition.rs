@@ -279,6 +279,12 @@ impl Partition {
     /// answered, the log is closed in order, and who asks from now on waits for the new owner.
     pub async fn let_go(&self) {
         self.settle().await;
+        if self.is_moving() {
+            return;
+        }
+        if let Ok(log) = self.log() {
+            log.prepare_to_close().await;
+        }
         let Ok(log) = self.log() else {
             // Nothing is waited for that is not served.
             *self.state.borrow_mut() = Err(Unavailable::Closed);

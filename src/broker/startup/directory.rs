@@ -88,6 +88,7 @@ pub async fn open_host(host: &Host) -> Result<(HostDirectory, MetadataLog), Star
     };
     report::print_disk(&info, identity.clean);
     report::print_outranked(host, &log.image());
+    report::print_empty_slots(host, &log.image());
     Ok((HostDirectory { identity, path: host.data_dir.clone(), _lock: lock }, log))
 }
 

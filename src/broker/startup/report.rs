@@ -50,6 +50,20 @@ pub(super) fn print_disk(info: &FsInfo, clean: bool) {
     }
 }
 
+/// Says that slots stand empty while others have partitions to give, as after a start with more
+/// cores than before.
+pub(super) fn print_empty_slots(host: &Host, image: &Image) {
+    let loads: Vec<usize> = host.slot_indexes().map(|slot| image.load_of(host.id, slot)).collect();
+    let empty = loads.iter().filter(|load| **load == 0).count();
+    if empty > 0 && loads.iter().any(|load| *load > 1) {
+        let slots = loads.len();
+        println!(
+            "  balance   {empty} of {slots} slots have no partition; `coretide rebalance` moves \
+             some there"
+        );
+    }
+}
+
 /// Warns of what was given and does not count because the cluster says otherwise.
 pub(super) fn print_outranked(host: &Host, image: &Image) {
     let mut told = BTreeSet::new();

@@ -89,13 +89,21 @@ impl Image {
     /// Which partitions of a host would change their slot if these records were committed.
     pub fn hand_overs(&self, records: &[MetadataRecord], host: HostId) -> Vec<HandOver> {
         let changes = records.iter().filter_map(|record| match record {
-            MetadataRecord::PartitionChanged(changed) => Some(changed),
+            MetadataRecord::PartitionChanged(changed) if changed.replicas.is_some() => {
+                Some((changed.topic, changed.index))
+            }
             _ => None,
         });
-        let handed_over = changes.filter_map(|changed| {
-            let (topic, index) = (changed.topic, changed.index);
+        // One batch may change a partition more than once.
+        let changed: BTreeSet<(Uuid, i32)> = changes.collect();
+        if changed.is_empty() {
+            return Vec::new();
+        }
+        // What does not fit the image ends the host when it is committed.
+        let Ok(after) = self.apply(records, self.offset) else { return Vec::new() };
+        let handed_over = changed.into_iter().filter_map(|(topic, index)| {
             let from = self.partition(topic, index)?.replica_on(host)?.slot;
-            let to = changed.replicas.as_ref()?.iter().find(|it| it.host == host)?.slot;
+            let to = after.partition(topic, index)?.replica_on(host)?.slot;
             (from != to).then_some(HandOver { topic, index, from, to })
         });
         handed_over.collect()

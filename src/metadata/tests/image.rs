@@ -200,11 +200,14 @@ fn a_move_closes_here_and_opens_there() {
 fn records_tell_who_has_to_let_go_before_they_are_committed() {
     let image = with_topic_a(2);
     let to_slot_1 = HandOver { topic: id(1), index: 0, from: SlotIndex(0), to: SlotIndex(1) };
-    let stays = moved(0, replica(1, 0));
-    assert_eq!(image.hand_overs(&[moved(0, replica(1, 1)), stays], HOST), [to_slot_1]);
+    let goes = || moved(0, replica(1, 1));
+    assert_eq!(image.hand_overs(&[goes()], HOST), [to_slot_1]);
+    assert_eq!(image.hand_overs(&[goes(), goes()], HOST), [to_slot_1]);
+    let comes_back = moved(0, replica(1, 0));
+    assert_eq!(image.hand_overs(&[goes(), comes_back], HOST), []);
     let removed = MetadataRecord::TopicRemoved(TopicRemoved { id: id(1) });
     assert_eq!(image.hand_overs(&[removed], HOST), []);
-    assert_eq!(image.hand_overs(&[moved(0, replica(1, 1))], HostId(2)), []);
+    assert_eq!(image.hand_overs(&[goes()], HostId(2)), []);
 }
 
 #[test]

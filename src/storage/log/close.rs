@@ -37,6 +37,14 @@ impl Log {
         log.end_service(Unavailable::Closed);
     }
 
+    /// Does ahead what closing would have to do while nobody is served.
+    pub async fn prepare_to_close(&self) {
+        let log = &self.inner;
+        log.finish_sealed().await;
+        log.destage().await;
+        log.sync_relaxed().await;
+    }
+
     /// Takes the log out of service as it stands, as a killed process leaves it: what is being
     /// written is waited for, nothing more is. Later calls find it closed.
     pub async fn give_up(&self) {
