@@ -177,7 +177,7 @@ fn a_waiting_join_does_not_hold_the_connection_of_who_left() {
     wait_until("it is let go", || open() < before);
 }
 
-fn coordinator_slot(broker: &Broker, group: &Str) -> u16 {
+pub fn coordinator_slot(broker: &Broker, group: &Str) -> u16 {
     let request = FindCoordinatorRequest { key: group.clone(), ..Default::default() };
     let mut node = -1_i32;
     wait_until("there is a coordinator", || {
@@ -186,6 +186,13 @@ fn coordinator_slot(broker: &Broker, group: &Str) -> u16 {
         answer.error_code == ErrorCode::NONE
     });
     (node % 1000) as u16
+}
+
+/// The id and generation of the only member of a new group.
+pub fn member_of(broker: &Broker, group: &Str) -> (Str, i32) {
+    let mut connection = coordinator(broker, group);
+    let told = join(&mut connection, group, "");
+    become_stable(&mut connection, group, &told.member_id)
 }
 
 pub fn coordinator(broker: &Broker, group: &Str) -> Connection {

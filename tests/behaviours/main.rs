@@ -20,6 +20,7 @@ mod groups;
 mod idempotence;
 mod metadata;
 mod monitoring;
+mod moves;
 mod offsets;
 mod produce;
 mod program;

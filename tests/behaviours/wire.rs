@@ -21,6 +21,10 @@ macro_rules! calls {
 }
 
 calls! {
+    m::alter_partition_reassignments::AlterPartitionReassignmentsRequest
+        => m::alter_partition_reassignments::AlterPartitionReassignmentsResponse;
+    m::list_partition_reassignments::ListPartitionReassignmentsRequest
+        => m::list_partition_reassignments::ListPartitionReassignmentsResponse;
     m::api_versions::ApiVersionsRequest => m::api_versions::ApiVersionsResponse;
     m::consumer_group_describe::ConsumerGroupDescribeRequest
         => m::consumer_group_describe::ConsumerGroupDescribeResponse;
