@@ -15,7 +15,7 @@ use crate::scenario::{
 };
 
 /// What is written before a move is read after it, offsets go on, and so do the sequences of an
-/// idempotent producer, with all five batches that can be sent again. The leader epoch grows by one.
+/// idempotent producer, with the batches that can be sent again. The leader epoch grows by one.
 #[test]
 fn a_moved_partition_goes_on_where_it_was() {
     let broker = Broker::shared();

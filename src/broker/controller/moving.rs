@@ -44,10 +44,11 @@ pub async fn let_go(slot: &Rc<Slot>, leaving: &[HandOver]) {
 
 /// Says what moved, and how long all of it took together.
 pub fn say(image: &Image, moved: &[HandOver], took: Duration) {
+    let milliseconds = took.as_millis() as u64;
     for HandOver { topic, index, from, to } in moved {
         let topic = image.topic_by_id(*topic).map_or("", |topic| &*topic.name);
-        let milliseconds = took.as_millis() as u64;
-        tracing::info!(partition = %format_args!("{topic}-{index}"), from = from.0, to = to.0, milliseconds, "moved to another core");
+        let (partition, from, to) = (format!("{topic}-{index}"), from.0, to.0);
+        tracing::info!(partition, from, to, milliseconds, "moved to another core");
     }
 }
 
