@@ -18,7 +18,8 @@ use protocol::SlotIndex;
 use quorum::Status;
 use runtime::local::Queue;
 use runtime::mesh::{OneshotReceiver, OneshotSender, oneshot};
-use runtime::{task, time};
+use runtime::task::{self, Either};
+use runtime::time;
 
 pub use log::{MetadataLog, OpenError};
 
@@ -142,10 +143,11 @@ async fn carry_out(slot: &Rc<Slot>, log: &mut MetadataLog, records: Vec<Metadata
         return publish(slot, log.image(), &BTreeSet::new()).await;
     }
     let begun = time::now();
-    moving::let_go(slot, &leaving).await;
+    let let_go = moving::let_go(slot, &leaving).await;
     runtime::reached("move: let go");
     log.commit(records).await;
     runtime::reached("move: committed");
+    moving::announce(slot, &leaving, let_go).await;
     publish(slot, log.image(), &moving::receivers(&leaving)).await;
     moving::say(&log.image(), &leaving, time::now().since(begun));
 }
@@ -185,8 +187,11 @@ async fn to_slot(slot: &Slot, other: SlotIndex, message: Message) {
     task::race(slot.links.send(other, message), others_stopped(slot)).await;
 }
 
-async fn answered(slot: &Slot, answer: OneshotReceiver<()>) {
-    let _ = task::race(answer, others_stopped(slot)).await;
+async fn answered<T>(slot: &Slot, answer: OneshotReceiver<T>) -> Option<T> {
+    match task::race(answer, others_stopped(slot)).await {
+        Either::Left(answer) => answer.ok(),
+        Either::Right(()) => None,
+    }
 }
 
 async fn others_stopped(slot: &Slot) {

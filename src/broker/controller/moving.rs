@@ -17,11 +17,12 @@ use protocol::{SlotIndex, Uuid};
 use runtime::mesh::oneshot;
 
 use super::{answered, to_slot};
+use crate::shard::LetGo;
 use crate::slot::Slot;
 use crate::slot::links::Message;
 
 /// Returns when the slots that have these partitions have let go of them.
-pub async fn let_go(slot: &Rc<Slot>, leaving: &[HandOver]) {
+pub async fn let_go(slot: &Rc<Slot>, leaving: &[HandOver]) -> LetGo {
     let mut by_slot: BTreeMap<SlotIndex, Vec<(Uuid, i32)>> = BTreeMap::new();
     for each in leaving {
         by_slot.entry(each.from).or_default().push((each.topic, each.index));
@@ -33,12 +34,28 @@ pub async fn let_go(slot: &Rc<Slot>, leaving: &[HandOver]) {
         to_slot(slot, other, Message::LetGo(partitions, gone)).await;
         answers.push(answer);
     }
-    if let Some(partitions) = ours {
-        slot.let_go(&partitions).await;
-    }
+    let mut let_go = match ours {
+        Some(partitions) => slot.let_go(&partitions).await,
+        None => LetGo::new(),
+    };
     for answer in answers {
         // A slot that has stopped has closed its logs.
-        answered(slot, answer).await;
+        let_go.extend(answered(slot, answer).await.unwrap_or_default());
+    }
+    let_go
+}
+
+/// Tells the new owners what the old ones knew, before they act on what was committed.
+pub async fn announce(slot: &Rc<Slot>, leaving: &[HandOver], let_go: LetGo) {
+    for (key, turned_away) in let_go {
+        let of_it = |each: &&HandOver| (each.topic, each.index) == key;
+        let Some(to) = leaving.iter().find(of_it).map(|each| each.to) else { continue };
+        let coming = vec![(key, turned_away)];
+        if to == slot.index {
+            slot.shard.expect(coming);
+        } else {
+            to_slot(slot, to, Message::Expect(coming)).await;
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use metadata::image::{Closed, ClosedPartition, OpenedPartition};
 use protocol::{Str, Uuid};
 use runtime::local::{Event, Queue};
 use runtime::task;
+use storage::TurnedAway;
 
 pub use cleaning::{Cleaning, keep_clean};
 pub use housekeeping::keep_house;
@@ -42,7 +43,12 @@ pub struct Shard {
     partitions: Cell<usize>,
     /// Nothing is opened any more.
     closed: Cell<bool>,
+    /// Of partitions that are about to come from other slots.
+    turned_away: RefCell<BTreeMap<(Uuid, i32), TurnedAway>>,
 }
+
+/// Partitions that a slot let go, with whom the next one has to turn away as well.
+pub type LetGo = Vec<((Uuid, i32), TurnedAway)>;
 
 /// The part of a topic that this slot leads.
 pub struct LocalTopic {
@@ -138,20 +144,35 @@ impl Shard {
     }
 
     /// Lets go of partitions that are about to be served by other slots.
-    pub async fn let_go(&self, leaving: &[(Uuid, i32)]) {
+    pub async fn let_go(&self, leaving: &[(Uuid, i32)]) -> LetGo {
         let find = |&(id, index): &(Uuid, i32)| self.topic_by_id(id)?.partition(index);
         let leaving: Vec<_> = leaving.iter().filter_map(find).collect();
-        for_each_concurrently(leaving, OPENING_MAX, |partition| async move {
-            partition.let_go().await;
+        let let_go: Rc<RefCell<LetGo>> = Rc::default();
+        let gone = let_go.clone();
+        for_each_concurrently(leaving, OPENING_MAX, move |partition| {
+            let gone = gone.clone();
+            async move {
+                let turned_away = partition.let_go().await;
+                gone.borrow_mut().push(((partition.topic_id, partition.index), turned_away));
+            }
         })
         .await;
+        let_go.take()
+    }
+
+    /// Partitions will come that another slot let go.
+    pub fn expect(&self, coming: LetGo) {
+        let coming = coming.into_iter().filter(|(_, turned_away)| !turned_away.is_empty());
+        self.turned_away.borrow_mut().extend(coming);
     }
 
     async fn open_all(&self, slot: &Rc<Slot>, image: &Arc<Image>, opened: Vec<OpenedPartition>) {
         let mut partitions = Vec::with_capacity(opened.len());
         for each in opened {
             let topic = self.topic_for(slot, image, &each);
-            let partition = Rc::new(Partition::new(&topic, &each));
+            let turned_away = self.turned_away.borrow_mut().remove(&(each.id, each.index));
+            let turned_away = turned_away.unwrap_or_default();
+            let partition = Rc::new(Partition::new(&topic, &each, turned_away));
             topic.partitions.borrow_mut().insert(each.index, partition.clone());
             self.partitions.set(self.partitions.get() + 1);
             partitions.push(partition);

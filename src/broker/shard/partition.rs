@@ -84,7 +84,12 @@ pub struct Partition {
 }
 
 impl Partition {
-    pub fn new(owner: &Rc<LocalTopic>, opened: &OpenedPartition) -> Partition {
+    /// `turned_away` is what the slot turned away that had it before.
+    pub fn new(
+        owner: &Rc<LocalTopic>,
+        opened: &OpenedPartition,
+        turned_away: TurnedAway,
+    ) -> Partition {
         Partition {
             topic: owner.name.clone(),
             topic_id: owner.id,
@@ -97,7 +102,7 @@ impl Partition {
             busy: Cell::new(false),
             changed: Event::new(),
             timeline: RefCell::default(),
-            turned_away: RefCell::default(),
+            turned_away: RefCell::new(turned_away),
         }
     }
 
@@ -277,10 +282,11 @@ impl Partition {
 
     /// Ends the service so that another slot can begin it: what was appended is committed and
     /// answered, the log is closed in order, and who asks from now on waits for the new owner.
-    pub async fn let_go(&self) {
+    /// Returns whom the next owner has to turn away as well.
+    pub async fn let_go(&self) -> TurnedAway {
         self.settle().await;
         if self.is_moving() {
-            return;
+            return TurnedAway::default();
         }
         if let Ok(log) = self.log() {
             log.prepare_to_close().await;
@@ -288,7 +294,8 @@ impl Partition {
         let Ok(log) = self.log() else {
             // Nothing is waited for that is not served.
             *self.state.borrow_mut() = Err(Unavailable::Closed);
-            return self.changed.notify_all();
+            self.changed.notify_all();
+            return self.turned_away.take();
         };
         self.busy.set(true);
         *self.let_go.borrow_mut() = Some(log.clone());
@@ -296,8 +303,11 @@ impl Partition {
         if !runtime::sabotaged("move without draining") {
             log.close().await;
         }
+        let mut turned_away = log.take_turned_away();
+        turned_away.merge(self.turned_away.take());
         self.busy.set(false);
         self.changed.notify_all();
+        turned_away
     }
 
     /// Closes the log in order; whoever waits is told that another slot leads now.

@@ -11,6 +11,7 @@ use runtime::mesh::{Mesh, OneshotSender, oneshot};
 use crate::controller::Job;
 use crate::host::Identity;
 use crate::monitor::Question;
+use crate::shard::LetGo;
 
 /// One cross-core message.
 pub enum Message {
@@ -22,7 +23,9 @@ pub enum Message {
     Publish(Arc<Image>, OneshotSender<()>),
     /// Slot 0 to the others: close these partitions, another slot will have them; answered when
     /// nothing of them goes on any more.
-    LetGo(Vec<(Uuid, i32)>, OneshotSender<()>),
+    LetGo(Vec<(Uuid, i32)>, OneshotSender<LetGo>),
+    /// Slot 0 to the others: what the next metadata gives you, another slot has let go.
+    Expect(LetGo),
     /// Any slot to slot 0: something for the controller.
     Controller(Job),
     /// Slot 0 to the others: copy your numbers.

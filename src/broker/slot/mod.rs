@@ -32,7 +32,7 @@ use crate::fetch::SessionCache;
 use crate::groups::Groups;
 use crate::host::{Host, Identity};
 use crate::producer_ids::ProducerIds;
-use crate::shard::{Cleaning, Shard};
+use crate::shard::{Cleaning, LetGo, Shard};
 use crate::startup::StartError;
 use links::Links;
 
@@ -166,9 +166,9 @@ impl Slot {
 
     /// Ends the service of partitions that other slots will have. What is asked of them meanwhile
     /// waits until this slot acts on the metadata that says who has them.
-    pub async fn let_go(&self, leaving: &[(Uuid, i32)]) {
+    pub async fn let_go(&self, leaving: &[(Uuid, i32)]) -> LetGo {
         self.groups.let_go(&self.image(), leaving);
-        self.shard.let_go(leaving).await;
+        self.shard.let_go(leaving).await
     }
 
     /// Says why a connection ends, a bounded number of times a second.

@@ -22,7 +22,7 @@ use crate::admin::Admin;
 use crate::controller::{CONTROLLER_SLOT, Controller, MetadataLog};
 use crate::host::{Host, Identity};
 use crate::monitor;
-use crate::shard::clear_strays;
+use crate::shard::{LetGo, clear_strays};
 use crate::slot::links::{Links, Message};
 use crate::slot::{Slot, listener};
 use crate::startup::{HostDirectory, StartError, open_host};
@@ -161,6 +161,7 @@ async fn messages(slot: Rc<Slot>, controller: Option<Rc<Controller>>) {
                 // The logs take their time; the controller asks for nothing else meanwhile.
                 task::spawn(let_go(slot.clone(), leaving, gone));
             }
+            Message::Expect(coming) => slot.shard.expect(coming),
             Message::Monitor(question) => monitor::answer(&slot, question),
             Message::Controller(job) => {
                 if let Some(controller) = &controller {
@@ -180,10 +181,10 @@ async fn apply(slot: &Rc<Slot>, image: Arc<Image>, applied: OneshotSender<()>) {
     let _ = applied.send(());
 }
 
-async fn let_go(slot: Rc<Slot>, leaving: Vec<(Uuid, i32)>, gone: OneshotSender<()>) {
-    slot.let_go(&leaving).await;
+async fn let_go(slot: Rc<Slot>, leaving: Vec<(Uuid, i32)>, gone: OneshotSender<LetGo>) {
+    let let_go = slot.let_go(&leaving).await;
     // The controller may have stopped waiting.
-    let _ = gone.send(());
+    let _ = gone.send(let_go);
 }
 
 fn ready_line(host: &Host, took: Duration) {

@@ -66,6 +66,11 @@ impl Log {
         self.inner.state.borrow_mut().turned_away = earlier;
     }
 
+    /// Whom the log has turned away and not taken since, for the next one of this name.
+    pub fn take_turned_away(&self) -> TurnedAway {
+        std::mem::take(&mut self.inner.state.borrow_mut().turned_away)
+    }
+
     /// Appends batches as a leader gave them: offsets and epochs are kept. All of them are
     /// checked before the first is appended; on lack of space the first ones may have been.
     pub async fn append_as_follower(

@@ -3,7 +3,8 @@
 //!
 //! Law: a partition takes any sequence from a producer it does not know (KIP-360), so what such a
 //! producer sent behind a batch that was turned away must be turned away as well: once it is
-//! appended, the earlier one can never be. Nothing of this is remembered over a restart, after
+//! appended, the earlier one can never be. It goes along when a partition moves to another slot.
+//! Nothing of this is remembered over a restart, after
 //! which a client sends again in order anyway.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use crate::producer::{ProducerBatch, SequenceError};
 const PRODUCERS_MAX: usize = 1000;
 
 /// Whose batches were turned away, and from which sequence on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TurnedAway {
     /// The earliest sequence that was turned away, by producer id and epoch.
     first: BTreeMap<(i64, i16), i32>,
@@ -32,12 +33,24 @@ impl TurnedAway {
     }
 
     pub(super) fn note(&mut self, batch: &ProducerBatch) {
+        self.note_sequence((batch.producer_id, batch.producer_epoch), batch.base_sequence);
+    }
+
+    /// Notes what somebody else has turned away of the same partition.
+    pub fn merge(&mut self, other: TurnedAway) {
+        other.first.into_iter().for_each(|(key, sequence)| self.note_sequence(key, sequence));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    fn note_sequence(&mut self, key: (i64, i16), sequence: i32) {
         if self.first.len() >= PRODUCERS_MAX {
             self.first.clear();
         }
-        let key = (batch.producer_id, batch.producer_epoch);
-        let first = self.first.entry(key).or_insert(batch.base_sequence);
-        *first = (*first).min(batch.base_sequence);
+        let first = self.first.entry(key).or_insert(sequence);
+        *first = (*first).min(sequence);
     }
 
     /// Refuses a batch that was sent behind one that was turned away.
