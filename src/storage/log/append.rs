@@ -47,6 +47,8 @@ impl Log {
             let verdict = self.inner.state.borrow().producers.check(&producer)?;
             if let Verdict::Duplicate(remembered) = verdict {
                 runtime::reached("duplicate answered");
+                // It had been appended before it was turned away.
+                self.inner.state.borrow_mut().turned_away.forget(&producer);
                 return Ok(self.inner.repeated(remembered));
             }
         }

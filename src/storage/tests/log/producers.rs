@@ -3,7 +3,7 @@
 use protocol::batch::compression::Compression;
 use protocol::batch::{BatchBuilder, Codec, ValidBatch};
 use storage::producer::SequenceError;
-use storage::{AppendError, Log, LogOptions};
+use storage::{AppendError, Log, LogOptions, TurnedAway};
 
 use crate::harness::{NOW_MS, append, batch, built, create, file, files, open, run, storage};
 
@@ -96,5 +96,29 @@ fn an_epoch_that_is_stale_or_does_not_begin_at_zero_is_refused() {
         append(&log, &sent(1, 4, 0, 1)).await;
         append(&log, &batch(0, 1, 10)).await;
         assert_eq!(log.log_end_offset(), 3);
+    });
+}
+
+/// While a log is not open its batches are turned away, and what was sent behind the first of them
+/// as well; one that had been appended before holds nobody up once it is answered again.
+#[test]
+fn a_batch_that_was_there_already_was_not_turned_away() {
+    run(|dir| async move {
+        let log = create(&storage(&dir), LogOptions::default()).await;
+        append(&log, &sent(7, 0, 0, 2)).await;
+        let mut turned_away = TurnedAway::default();
+        turned_away.note_batch(sent(7, 0, 0, 2).header());
+        turned_away.note_batch(sent(8, 0, 0, 1).header());
+        let mut handed_over = TurnedAway::default();
+        handed_over.merge(turned_away);
+        log.remember_turned_away(handed_over);
+        assert!(append(&log, &sent(7, 0, 0, 2)).await.duplicate);
+        assert_eq!(append(&log, &sent(7, 0, 2, 1)).await.base_offset, 2);
+        assert!(matches!(
+            refusal(&log, sent(8, 0, 1, 1)).await,
+            SequenceError::OutOfOrder { expected: 0, found: 1, .. }
+        ));
+        assert_eq!(append(&log, &sent(8, 0, 0, 1)).await.base_offset, 3);
+        assert!(log.take_turned_away().is_empty());
     });
 }
