@@ -291,7 +291,8 @@ fn gather_tail(state: &State, first: usize, wanted: Wanted) -> ReadChunk {
         if !wanted.takes(&gathered, batch.last_offset, size) {
             break;
         }
-        let Some(chunk) = state.tail.chunk_of(batch.base_offset) else { break };
+        let held = run.map(|(held, _, _)| held).filter(|held| batch.base_offset < held.end_offset);
+        let Some(chunk) = held.or_else(|| state.tail.chunk_of(batch.base_offset)) else { break };
         let end = batch.position + u64::from(batch.size);
         run = match run {
             Some((held, from, _)) if Rc::ptr_eq(held, chunk) => Some((held, from, end)),
