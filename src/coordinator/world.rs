@@ -47,6 +47,8 @@ pub struct ConsumerGroupSettings {
     /// The first is taken where members ask for none.
     pub assignors: Vec<Assignor>,
     pub migration: Migration,
+    /// How often patterns are matched again although no topic came.
+    pub pattern_refresh_ms: i64,
 }
 
 /// A time that groups may set for themselves, within bounds. In milliseconds.

@@ -68,5 +68,6 @@ fn consumer_settings(keys: &configs::ConsumerGroupSettings) -> ConsumerGroupSett
             "downgrade" => Migration::Downgrade,
             _ => Migration::Bidirectional,
         },
+        pattern_refresh_ms: i64::from(keys.pattern_refresh_ms),
     }
 }

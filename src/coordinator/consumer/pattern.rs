@@ -71,10 +71,11 @@ impl Draft<'_> {
         if self.world.wall_ms <= last_ms.saturating_add(REFRESH_PAUSE_MS) {
             return;
         }
+        let refresh_ms = self.world.settings.consumer.pattern_refresh_ms;
         let needed = needed
             || group.pattern_members.len() != group.patterns.len()
             || last.map_or(0, |it| it.version) < newest_topics
-            || self.world.wall_ms > last_ms.saturating_add(REFRESH_INTERVAL_MS);
+            || self.world.wall_ms > last_ms.saturating_add(refresh_ms);
         let alarm = Alarm::Resolve(group.id.clone());
         if needed && !self.timers.is_set(&alarm) {
             self.timers.set(alarm, self.world.now_ms);
@@ -110,5 +111,3 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 const NESTING_MAX: u32 = 100;
 /// However much changes, patterns are looked at no more often than this.
 const REFRESH_PAUSE_MS: i64 = 10_000;
-/// However little changes, they are looked at this often.
-const REFRESH_INTERVAL_MS: i64 = 600_000;

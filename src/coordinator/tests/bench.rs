@@ -205,6 +205,7 @@ fn consumer_settings() -> ConsumerGroupSettings {
         members_max: 100,
         assignors: vec![Assignor::Uniform, Assignor::Range],
         migration: Migration::Bidirectional,
+        pattern_refresh_ms: 600_000,
     }
 }
 

@@ -330,3 +330,28 @@ fn patterns_are_matched_again_when_topics_come() {
     bench.settle(std::slice::from_mut(&mut one));
     assert_eq!(one.owned.len(), 5);
 }
+
+#[test]
+fn patterns_are_matched_again_as_often_as_the_broker_is_told_to() {
+    let mut bench = bench();
+    bench.settings.consumer.pattern_refresh_ms = 30_000;
+    bench.image = with_topic(&bench.image, "orders.eu", 2, 2);
+    let mut one = Consumer::new("one", &[]);
+    one.pattern = Some(text(r"orders\..*"));
+    bench.settle(std::slice::from_mut(&mut one));
+    let matched = |bench: &Bench| {
+        let keys = bench.log.iter().map(|record| Key::decode(record.key.clone()));
+        keys.filter(|key| matches!(key, Ok(Key::Pattern(_)))).count()
+    };
+    let first = matched(&bench);
+    for _ in 0..5 {
+        bench.pass(5_000);
+        bench.settle(std::slice::from_mut(&mut one));
+    }
+    assert_eq!(matched(&bench), first, "not within 30 s");
+    for _ in 0..2 {
+        bench.pass(5_000);
+        bench.settle(std::slice::from_mut(&mut one));
+    }
+    assert_eq!(matched(&bench), first + 1);
+}

@@ -72,6 +72,7 @@ pub struct ConsumerGroupSettings {
     /// By name, the default first.
     pub assignors: Vec<String>,
     pub migration_policy: String,
+    pub pattern_refresh_ms: i32,
 }
 
 /// A time in milliseconds that groups may set for themselves, within bounds.
@@ -178,6 +179,7 @@ impl ConsumerGroupSettings {
             members_max: from.int("group.consumer.max.size"),
             assignors: from.list("group.consumer.assignors"),
             migration_policy: from.text("group.consumer.migration.policy").unwrap_or_default(),
+            pattern_refresh_ms: from.int("group.consumer.regex.refresh.interval.ms"),
         }
     }
 }

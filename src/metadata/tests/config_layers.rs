@@ -2,8 +2,8 @@
 
 use metadata::Image;
 use metadata::configs::{
-    BrokerLayers, BrokerSettings, CleanupPolicy, CompressionType, ConfigError, Described, Source,
-    StaticSettings, TimestampType, TopicSettings, describe_all_nodes, describe_node,
+    BrokerLayers, BrokerSettings, CleanupPolicy, CompressionType, ConfigError, Described, Family,
+    Source, StaticSettings, TimestampType, TopicSettings, describe_all_nodes, describe_node,
     describe_topic,
 };
 use metadata::image::Overrides;
@@ -119,6 +119,19 @@ fn small_segments_are_for_tests_and_stay_hidden() {
     assert_eq!(TopicSettings::resolve(&layers, Some(&own)).segment_bytes, 4096);
     let shown = describe_topic(&layers, Some(&own), &Described::all());
     assert!(shown.iter().all(|config| config.name != "internal.segment.bytes"));
+}
+
+#[test]
+fn how_often_patterns_are_matched_is_honoured_and_stays_hidden() {
+    let (name, image) = ("group.consumer.regex.refresh.interval.ms", one_host(1));
+    let refresh_ms = |statics: &StaticSettings| {
+        let layers = BrokerLayers::of_node(&image, NODE, statics);
+        BrokerSettings::resolve(&layers).groups.consumer.pattern_refresh_ms
+    };
+    assert_eq!(refresh_ms(&StaticSettings::default()), 600_000);
+    assert_eq!(refresh_ms(&given(&[(name, "10000")])), 10_000);
+    assert!(Family::Broker.find(name).is_some_and(|key| key.parse("9999").is_err()));
+    assert!(Family::Broker.keys().all(|key| key.name != name));
 }
 
 // ---- given at start

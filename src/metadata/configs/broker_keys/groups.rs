@@ -10,6 +10,10 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
         .cluster_wide()
         .needs(GROUPS, reason::GROUPS)
         .doc("The least time between two assignments of a consumer group."),
+    ConfigKey::new("group.consumer.assignor.offload.enable", Kind::Boolean, "true")
+        .internal()
+        .inert(reason::THREADS)
+        .doc("Whether assignments are computed by threads of their own."),
     ConfigKey::new("group.consumer.assignors", Kind::List, "uniform,range")
         .rule(Rule::EachOneOf(&["uniform", "range"]))
         .needs(GROUPS, reason::GROUPS)
@@ -53,6 +57,11 @@ pub(super) static GROUPS_KEYS: &[ConfigKey] = &[
         .at_least(1)
         .needs(GROUPS, reason::GROUPS)
         .doc("The lowest session timeout that a group may set for itself."),
+    ConfigKey::new("group.consumer.regex.refresh.interval.ms", Kind::Int, "600000")
+        .at_least(10_000)
+        .internal()
+        .needs(GROUPS, reason::GROUPS)
+        .doc("How often a group looks again which topics its patterns stand for."),
     ConfigKey::new("group.consumer.session.timeout.ms", Kind::Int, "45000")
         .at_least(1)
         .needs(GROUPS, reason::GROUPS)
