@@ -12,6 +12,8 @@ use runtime::{Config, Exit};
 mod batches;
 #[path = "fuzz/bodies/frames.rs"]
 mod frames;
+#[path = "fuzz/bodies/groups.rs"]
+mod groups;
 #[path = "fuzz/bodies/recovery.rs"]
 mod recovery;
 
@@ -41,6 +43,14 @@ fn batches_of_the_corpus_are_survived() {
     for (path, input) in corpus("batches") {
         println!("{}", path.display());
         batches::run(&input);
+    }
+}
+
+#[test]
+fn group_records_of_the_corpus_are_survived() {
+    for (path, input) in corpus("groups") {
+        println!("{}", path.display());
+        groups::run(&input);
     }
 }
 

@@ -504,7 +504,7 @@ fn since_when(
 
 fn is_over(committed: &CommittedOffset, since_ms: i64, world: &World<'_>) -> bool {
     match committed.expire_timestamp {
-        -1 => world.wall_ms - since_ms >= world.settings.offsets_retention_ms,
+        -1 => world.wall_ms.saturating_sub(since_ms) >= world.settings.offsets_retention_ms,
         at_ms => world.wall_ms >= at_ms,
     }
 }

@@ -23,6 +23,14 @@ pub struct World<'a> {
     pub image: &'a Image,
 }
 
+impl World<'_> {
+    /// Whether a moment that was written down is less than so long ago. One that lies ahead was
+    /// written by a clock that has been set back since, and does not count.
+    pub(crate) fn is_recent(&self, written_ms: i64, span_ms: i64) -> bool {
+        (written_ms..written_ms.saturating_add(span_ms)).contains(&self.wall_ms)
+    }
+}
+
 /// The broker keys of this area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSettings {

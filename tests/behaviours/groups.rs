@@ -308,3 +308,53 @@ pub fn committed(connection: &mut Connection, group: &Str, topic: &Topic) -> Opt
     });
     offset.filter(|offset| *offset >= 0)
 }
+
+/// A commit that is decided in several pieces is answered as one, in its order.
+#[test]
+fn a_very_long_commit_is_answered_in_order() {
+    let broker = Broker::shared();
+    let (group, topic) = (new_name("group"), Topic::new(broker, "long"));
+    let mut connection = coordinator(broker, &group);
+    assert_eq!(commit(&mut connection, &group, ("", -1), (&topic, 1)), ErrorCode::NONE);
+    let indexes: Vec<i32> = (0..5_000).map(|place| if place % 7 == 6 { 999 } else { 0 }).collect();
+    let mut request = committing(&group, ("", -1), (&topic, 0));
+    let commits = indexes.iter().zip(2..).map(|(&partition_index, committed_offset)| {
+        OffsetCommitRequestPartition {
+            partition_index,
+            committed_offset,
+            ..OffsetCommitRequestPartition::default()
+        }
+    });
+    request.topics[0].partitions = commits.collect();
+    let answer = connection.ask(9, &request);
+    let outcomes = &answer.topics[0].partitions;
+    assert_eq!(outcomes.len(), indexes.len());
+    for (outcome, &index) in outcomes.iter().zip(&indexes) {
+        let wanted = match index {
+            0 => ErrorCode::NONE,
+            _ => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        };
+        assert_eq!((outcome.partition_index, outcome.error_code), (index, wanted));
+    }
+    // The last one that exists: 4,999 is 1 beyond a multiple of 7.
+    let asked = OffsetFetchRequestGroup {
+        group_id: group.clone(),
+        topics: Some(vec![OffsetFetchRequestTopics {
+            name: topic.name.clone(),
+            partition_indexes: vec![0; 2_500],
+            ..OffsetFetchRequestTopics::default()
+        }]),
+        ..OffsetFetchRequestGroup::default()
+    };
+    let request = OffsetFetchRequest { groups: vec![asked], ..OffsetFetchRequest::default() };
+    let answer = connection.ask(9, &request);
+    let told = &answer.groups[0].topics[0].partitions;
+    assert_eq!(told.len(), 2_500);
+    assert!(told.iter().all(|it| it.committed_offset == 5_001), "{:?}", told[0]);
+    // In the name of a generation that is not there, none of it is taken.
+    let mut refused = committing(&group, ("nobody", 3), (&topic, 9));
+    refused.topics[0].partitions = vec![refused.topics[0].partitions[0].clone(); 2_500];
+    let answer = connection.ask(9, &refused);
+    let outcomes = answer.topics[0].partitions.iter().map(|it| it.error_code);
+    assert!(outcomes.clone().count() == 2_500 && outcomes.clone().all(|it| it.is_error()));
+}

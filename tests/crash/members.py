@@ -7,6 +7,7 @@ the same generation.
 import random
 import threading
 import time
+import uuid
 
 from kit.report import check
 from kit.wire import Closed, Cluster, Connection, Malformed, Silent, new_name
@@ -53,6 +54,8 @@ class Register:
 class Committer(threading.Thread):
     """One member of a group in the classic protocol: it joins, commits what it is given, leaves, and joins again."""
 
+    OUTDATED = OUTDATED
+
     def __init__(self, load, group, seed):
         super().__init__(daemon=True)
         self.load, self.group, self.random = load, group, random.Random(seed)
@@ -66,7 +69,7 @@ class Committer(threading.Thread):
                         self.step(connection)
             except (Closed, Silent, Malformed, OSError, Refused) as error:
                 self.last_error = error
-                if error.args and error.args[0] in OUTDATED:
+                if error.args and error.args[0] in self.OUTDATED:
                     self.forget()
                 time.sleep(0.02)
             except Exception as error:  # anything else is a finding
@@ -133,6 +136,52 @@ class Committer(threading.Thread):
         self.forget()
 
 
+class Consumer(Committer):
+    """One member of a group in the consumer protocol; the epoch stands for the generation."""
+
+    # Unknown, or fenced by its epoch: it gives up what it has and joins again.
+    OUTDATED = {25, 110}
+
+    def __init__(self, load, group, seed):
+        super().__init__(load, group, seed)
+        self.forget()
+
+    def forget(self):
+        self.id, self.generation, self.owned = str(uuid.UUID(int=self.random.getrandbits(128))), 0, []
+
+    def step(self, connection):
+        try:
+            if self.random.random() < self.load.restlessness:
+                self.leave(connection)
+            else:
+                self.beat(connection)
+                self.commit(connection)
+                time.sleep(0.005)
+        except Refused as error:
+            if error.args[0] != 113:
+                raise
+            # A stale epoch: the next heartbeat tells the new one.
+
+    def heartbeat(self, connection, epoch):
+        owned = [{"id": self.load.topic_id, "partitions": self.owned}] if self.owned else []
+        return connection.ask("ConsumerGroupHeartbeat", {
+            "group": self.group, "member": self.id, "epoch": epoch, "rebalance": REBALANCE_MS,
+            "topics": [self.load.topic], "owned": owned}, timeout=20)
+
+    def beat(self, connection):
+        answer = self.heartbeat(connection, self.generation)
+        refused(answer["error"])
+        self.generation, given = answer["epoch"], answer["assignment"]
+        if given is not None:
+            self.owned = [each for topic in given["topics"] for each in topic["partitions"]]
+        for partition in self.owned:
+            self.load.registers[self.group].own(self.generation, partition, self.id)
+
+    def leave(self, connection):
+        self.heartbeat(connection, -1)
+        self.forget()
+
+
 def packed(partitions):
     return bytes(partitions)
 
@@ -145,11 +194,14 @@ def commit_body(group, topic, partition, offset, generation=-1, member=""):
 class GroupLoad:
     """Several groups with members that do not rest, over a topic that exists."""
 
-    def __init__(self, bootstrap, topic, partitions, groups, members, seed, restlessness=0.02):
+    def __init__(self, bootstrap, topic, partitions, groups, members, seed, restlessness=0.02, kind=Committer):
         self.bootstrap, self.topic, self.partitions, self.done = bootstrap, topic, partitions, False
         self.restlessness = restlessness
         self.registers = {new_name("committing"): Register(partitions) for _ in range(groups)}
-        self.members = [Committer(self, group, seed + index) for index in range(members) for group in self.registers]
+        cluster = Cluster(bootstrap)
+        self.topic_id = cluster.refresh([topic])["topics"][0]["id"]
+        cluster.close()
+        self.members = [kind(self, group, seed + index) for index in range(members) for group in self.registers]
         for member in self.members:
             member.start()
 

@@ -3,7 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use bytes::Bytes;
 use protocol::batch::{BatchBuilder, Codec, Compression, NewRecord};
+use protocol::group_records::{
+    ConsumerGroupCurrentMemberAssignmentValue, ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue, ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue, ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentPartitions, GroupKey, GroupMetadataKey, GroupMetadataValue, Key, MemberKey,
+    MemberMetadata, OffsetCommitKey, OffsetCommitValue, PatternKey, TargetPartitions,
+};
+use protocol::{Str, Uuid};
 
 #[path = "bodies/frames.rs"]
 mod frames;
@@ -12,6 +21,7 @@ fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     batches(&corpus.join("batches"))?;
     damages(&corpus.join("recovery"))?;
+    groups(&corpus.join("groups"))?;
     empty_messages(&corpus.join("frames"))
 }
 
@@ -47,6 +57,96 @@ fn damages(folder: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Each kind of record of groups, alone and deleted, and a life of each kind of group.
+fn groups(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let records = group_records();
+    for (name, key, value) in &records {
+        let (key, value) = (key.encode(), value.clone());
+        fs::write(folder.join(name), input(&[(key.clone(), value.clone())]))?;
+        let deleted = input(&[(key.clone(), value), (key, None)]);
+        fs::write(folder.join(format!("{name}-deleted")), deleted)?;
+    }
+    let all: Vec<_> = records.into_iter().map(|(_, key, value)| (key.encode(), value)).collect();
+    fs::write(folder.join("classic-life"), input(&all[..2]))?;
+    fs::write(folder.join("consumer-life"), input(&all[2..]))
+}
+
+fn group_records() -> Vec<(&'static str, Key, Option<Bytes>)> {
+    let text = Str::from_static;
+    let (group, member, topic_id) = (text("g"), text("m"), Uuid([7; 16]));
+    let of_group = || GroupKey { group: group.clone() };
+    let of_member = || MemberKey { group: group.clone(), member: member.clone() };
+    let offset = OffsetCommitKey { group: group.clone(), topic: text("t"), partition: 3 };
+    let classic = GroupMetadataValue {
+        protocol_type: text("consumer"),
+        generation: 4,
+        protocol: Some(text("range")),
+        leader: Some(member.clone()),
+        members: vec![MemberMetadata {
+            member_id: member.clone(),
+            session_timeout: 10_000,
+            rebalance_timeout: 10_000,
+            subscription: Bytes::from_static(b"\0\0\0\0\0\x01\0\x01t\xff\xff\xff\xff"),
+            ..MemberMetadata::default()
+        }],
+        ..GroupMetadataValue::default()
+    };
+    let described = ConsumerGroupMemberMetadataValue {
+        instance_id: Some(text("i")),
+        client_id: text("c"),
+        subscribed_topic_names: vec![text("t")],
+        subscribed_topic_regex: Some(text("t.*")),
+        rebalance_timeout_ms: 10_000,
+        server_assignor: Some(text("uniform")),
+        ..ConsumerGroupMemberMetadataValue::default()
+    };
+    let target = ConsumerGroupTargetAssignmentMemberValue {
+        topic_partitions: vec![TargetPartitions { topic_id, partitions: vec![0, 1] }],
+    };
+    let held = |partitions| CurrentPartitions { topic_id, partitions, assignment_epochs: None };
+    let current = ConsumerGroupCurrentMemberAssignmentValue {
+        member_epoch: 5,
+        previous_member_epoch: 4,
+        state: 1,
+        assigned_partitions: vec![held(vec![0])],
+        partitions_pending_revocation: vec![held(vec![1])],
+    };
+    let pattern = ConsumerGroupRegularExpressionValue {
+        topics: vec![text("t")],
+        version: 3,
+        timestamp: 1_700_000_000_000,
+    };
+    let epoch = ConsumerGroupMetadataValue { epoch: 5, metadata_hash: 9 };
+    let target_epoch =
+        ConsumerGroupTargetAssignmentMetadataValue { assignment_epoch: 5, assignment_timestamp: 1 };
+    let committed = OffsetCommitValue { offset: 8, ..OffsetCommitValue::default() };
+    let of_pattern = PatternKey { group: group.clone(), pattern: text("t.*") };
+    vec![
+        ("offset", Key::Offset(offset), Some(committed.encode())),
+        ("group", Key::Group(GroupMetadataKey { group: group.clone() }), Some(classic.encode())),
+        ("consumer-group", Key::ConsumerGroup(of_group()), Some(epoch.encode())),
+        ("member", Key::Member(of_member()), Some(described.encode())),
+        ("target-epoch", Key::TargetEpoch(of_group()), Some(target_epoch.encode())),
+        ("target", Key::Target(of_member()), Some(target.encode())),
+        ("current", Key::Current(of_member()), Some(current.encode())),
+        ("pattern", Key::Pattern(of_pattern), Some(pattern.encode())),
+    ]
+}
+
+/// An input of the target `groups` made of these records.
+fn input(records: &[(Bytes, Option<Bytes>)]) -> Vec<u8> {
+    let mut input = Vec::new();
+    for (key, value) in records {
+        let length = value.as_ref().map_or(u16::MAX, |value| value.len() as u16);
+        input.extend((key.len() as u16).to_be_bytes());
+        input.extend(length.to_be_bytes());
+        input.extend(key);
+        input.extend(value.iter().flatten());
+    }
+    input
 }
 
 /// Some messages in their newest version, empty: the others are one changed byte away.

@@ -209,8 +209,11 @@ class Group:
             time.sleep(0.1)
 
     def described(self):
-        if self.strategy == "consumer":
-            return {each["client"] for each in self.ask("ConsumerGroupDescribe", {"groups": [self.id]})["members"]}
+        if self.strategy.startswith("consumer"):
+            members = self.ask("ConsumerGroupDescribe", {"groups": [self.id]})["members"]
+            by_pattern = self.strategy.endswith("pattern")
+            check(all(bool(each["pattern"]) == by_pattern for each in members), f"patterns: {members}")
+            return {each["client"] for each in members}
         return {each["client"] for each in self.ask("DescribeGroups", {"groups": [self.id]})["members"]}
 
     def committed(self):

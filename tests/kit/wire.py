@@ -137,7 +137,9 @@ def primitive(kind, value, flexible):
 def decode(fields, reader, flexible):
     body = {}
     for name, kind in fields:
-        if isinstance(kind, tuple):
+        if isinstance(kind, Nullable) and reader.integer("i8") < 0:
+            body[name] = None
+        elif isinstance(kind, tuple):
             body[name] = decode(kind, reader, flexible)
         elif isinstance(kind, list) or kind.startswith("[]"):
             size = reader.uvarint() - 1 if flexible else reader.integer("i32")
@@ -169,6 +171,10 @@ def scalar(kind, reader, flexible):
 
 
 # ------------------------------------------------------------------------------------------- calls
+class Nullable(tuple):
+    """A structure that may be missing, in answers."""
+
+
 class Call:
     def __init__(self, key, version, flexible, request, response):
         self.key, self.version, self.flexible = key, version, flexible
@@ -333,6 +339,13 @@ CALLS = {
                                          ("topics", [("name", "str"), ("partitions", [("partition", "i32"),
                                                                                       ("error", "i16"),
                                                                                       ("message", "nstr")])])]),
+    "ConsumerGroupHeartbeat": Call(68, 1, True,
+                                   [("group", "str"), ("member", "str"), ("epoch", "i32"), ("instance", "nstr"),
+                                    ("rack", "nstr"), ("rebalance", "i32"), ("topics", "[]str"), ("pattern", "nstr"),
+                                    ("assignor", "nstr"), ("owned", [("id", "uuid"), ("partitions", "[]i32")])],
+                                   [("throttle", "i32"), ("error", "i16"), ("message", "nstr"), ("member", "nstr"),
+                                    ("epoch", "i32"), ("interval", "i32"),
+                                    ("assignment", Nullable([("topics", [("id", "uuid"), ("partitions", "[]i32")])]))]),
     "IncrementalAlterConfigs": Call(44, 1, True,
                                     [("resources", [("type", "i8"), ("name", "str"),
                                                     ("configs", [("name", "str"), ("operation", "i8"),

@@ -269,7 +269,7 @@ impl Pump {
         let mut rest = records;
         while !rest.is_empty() {
             let mut builder = BatchBuilder::new(Compression::None);
-            builder.reserve(rest.iter().map(room_of).sum::<usize>().min(2 * BATCH_BYTES));
+            builder.reserve(room_of(rest));
             let mut taken = 0;
             while let Some(record) = rest.get(taken) {
                 if taken > 0 && builder.uncompressed_bytes() >= BATCH_BYTES {
@@ -291,6 +291,9 @@ impl Pump {
             let appended = log.append(&batch, epoch, now_ms).await;
             written = appended.map_err(|why| why.to_string())?.last_offset + 1;
             runtime::reached("groups: a batch appended");
+            if !rest.is_empty() && task::should_yield() {
+                task::yield_now().await;
+            }
         }
         log.committed(written).await.map_err(|why| why.to_string())
     }
@@ -327,9 +330,17 @@ impl Pump {
     }
 }
 
-/// Bytes of a record in a batch, at most.
-fn room_of(record: &Record) -> usize {
-    record.key.len() + record.value.as_ref().map_or(0, |value| value.len()) + RECORD_HEAD_BYTES
+/// Bytes that the next batch of these records takes, about.
+fn room_of(records: &[Record]) -> usize {
+    let mut bytes = 0;
+    for record in records {
+        let value = record.value.as_ref().map_or(0, |value| value.len());
+        bytes += record.key.len() + value + RECORD_HEAD_BYTES;
+        if bytes >= BATCH_BYTES {
+            break;
+        }
+    }
+    bytes
 }
 
 fn now_ms() -> i64 {

@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 
 use protocol::ErrorCode;
 use protocol::messages::offset_commit::{
-    OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
+    OffsetCommitRequest, OffsetCommitRequestTopic, OffsetCommitResponse,
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
+use crate::groups::{Mark, Pump};
 
 pub async fn handle(cx: Context, mut request: OffsetCommitRequest) -> Outcome {
     let mut response = check_topics(&cx, &mut request);
@@ -20,23 +21,76 @@ pub async fn handle(cx: Context, mut request: OffsetCommitRequest) -> Outcome {
         Ok(pump) => pump,
         Err(error) => return cx.reply(&filled(response, Err(error))),
     };
-    let version = cx.version();
-    let (outcomes, mark) = loop {
-        let (outcomes, mark) = pump.decide(&cx.slot, |coordinator, world| {
-            coordinator.commit_offsets(world, &request, version)
-        });
-        let accepts_outdated = runtime::sabotaged("accept an outdated generation");
-        if !accepts_outdated || outcomes != Err(ErrorCode::ILLEGAL_GENERATION) {
-            break (outcomes, mark);
+    let (mut outcomes, mut marks) = (Vec::new(), Vec::new());
+    let mut pieces = pieces(std::mem::take(&mut request.topics)).peekable();
+    while let Some(topics) = pieces.next() {
+        let count = topics.iter().map(|topic| topic.partitions.len()).sum();
+        request.topics = topics;
+        // It may have changed between two pieces.
+        let decided =
+            pump.check_serving().and_then(|()| decide(&cx, &pump, &mut request, &mut marks));
+        match decided {
+            Ok(decided) => outcomes.extend(decided),
+            Err(error) => outcomes.extend(std::iter::repeat_n(error, count)),
         }
-        request.generation_id_or_member_epoch += 1;
-    };
+        if pieces.peek().is_some() {
+            pause_if_long().await;
+        }
+    }
     drop(request);
     detach(&mut response);
     Outcome::Later(Box::pin(async move {
-        let outcomes = pump.durable(mark).await.and(outcomes);
+        let mut outcomes = Ok(outcomes);
+        for mark in marks {
+            outcomes = pump.durable(mark).await.and(outcomes);
+        }
         cx.reply(&filled(response, outcomes))
     }))
+}
+
+fn decide(
+    cx: &Context,
+    pump: &Pump,
+    request: &mut OffsetCommitRequest,
+    marks: &mut Vec<Mark>,
+) -> Result<Vec<ErrorCode>, ErrorCode> {
+    let version = cx.version();
+    loop {
+        let (outcomes, mark) = pump.decide(&cx.slot, |coordinator, world| {
+            coordinator.commit_offsets(world, request, version)
+        });
+        let accepts_outdated = runtime::sabotaged("accept an outdated generation");
+        if !accepts_outdated || outcomes != Err(ErrorCode::ILLEGAL_GENERATION) {
+            marks.push(mark);
+            return outcomes;
+        }
+        request.generation_id_or_member_epoch += 1;
+    }
+}
+
+/// The topics in pieces that take no long to decide about; one piece at least.
+fn pieces(
+    topics: Vec<OffsetCommitRequestTopic>,
+) -> impl Iterator<Item = Vec<OffsetCommitRequestTopic>> {
+    let mut rest = Some(VecDeque::from(topics));
+    std::iter::from_fn(move || {
+        let mut topics = rest.take()?;
+        let (mut piece, mut room) = (Vec::new(), PIECE_PARTITIONS);
+        while let Some(mut topic) = topics.pop_front() {
+            if topic.partitions.len() > room {
+                let later = topic.partitions.split_off(room);
+                let (name, topic_id) = (topic.name.clone(), topic.topic_id);
+                topics.push_front(OffsetCommitRequestTopic { name, topic_id, partitions: later });
+            }
+            room -= topic.partitions.len();
+            piece.push(topic);
+            if room == 0 {
+                break;
+            }
+        }
+        rest = (!topics.is_empty()).then_some(topics);
+        Some(piece)
+    })
 }
 
 /// Takes out what cannot be committed. The answer has its error already, and -1 for the others.
@@ -93,4 +147,6 @@ fn filled(
 }
 
 const FIRST_VERSION_WITH_IDS: i16 = 10;
+/// Partitions that are decided about in one go.
+const PIECE_PARTITIONS: usize = 1000;
 const PENDING: ErrorCode = ErrorCode::UNKNOWN_SERVER_ERROR;

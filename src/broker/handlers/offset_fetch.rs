@@ -65,8 +65,6 @@ async fn read(
     pump: &Rc<Pump>,
     group: &OffsetFetchRequestGroup,
 ) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
-    let image = cx.slot.image();
-    let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
     let member = group.member_id.as_ref();
     let (refused, mark) = pump
         .look(|coordinator| coordinator.check_fetch(&group.group_id, member, group.member_epoch));
@@ -74,36 +72,67 @@ async fn read(
         pump.durable(mark).await?;
         return Err(error);
     }
-    let (topics, mark) = pump.look(|coordinator| match &group.topics {
-        Some(asked) => {
-            let one = |topic: &OffsetFetchRequestTopics| {
-                let found = image.topic_by_id(topic.topic_id).map(|it| it.name.clone());
-                let name = if by_id { found } else { Some(topic.name.clone()) };
-                let partitions = topic.partition_indexes.iter().map(|&index| match &name {
+    let topics = match &group.topics {
+        Some(asked) => read_asked(cx, pump, group, asked).await,
+        None => read_all(cx, pump, &group.group_id).await,
+    };
+    // What was read between two pauses is of one life of the pump, or nothing is told.
+    pump.durable(mark).await?;
+    let ((), last) = pump.look(|_| ());
+    pump.durable(last).await?;
+    Ok(topics)
+}
+
+async fn read_asked(
+    cx: &Context,
+    pump: &Pump,
+    group: &OffsetFetchRequestGroup,
+    asked: &[OffsetFetchRequestTopics],
+) -> Vec<OffsetFetchResponseTopics> {
+    let image = cx.slot.image();
+    let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
+    let mut topics = Vec::with_capacity(asked.len());
+    for topic in asked {
+        let found = image.topic_by_id(topic.topic_id).map(|it| it.name.clone());
+        let name = if by_id { found } else { Some(topic.name.clone()) };
+        let mut partitions = Vec::with_capacity(topic.partition_indexes.len());
+        for indexes in topic.partition_indexes.chunks(PIECE_PARTITIONS) {
+            pump.look(|coordinator| {
+                partitions.extend(indexes.iter().map(|&index| match &name {
                     Some(name) => shown(index, coordinator.committed(&group.group_id, name, index)),
                     None => unknown(index),
-                });
-                let partitions = partitions.collect();
-                OffsetFetchResponseTopics {
-                    name: topic.name.clone(),
-                    topic_id: topic.topic_id,
-                    partitions,
-                }
-            };
-            asked.iter().map(one).collect()
-        }
-        None => {
-            let all = coordinator.all_committed(&group.group_id).into_iter().flatten();
-            let all = all.map(|(name, partitions)| OffsetFetchResponseTopics {
-                name: name.clone(),
-                topic_id: image.topic(name).map(|it| it.id).unwrap_or_default(),
-                partitions: partitions.iter().map(|(&at, it)| shown(at, Some(it))).collect(),
+                }));
             });
-            all.filter(|topic| !by_id || !topic.topic_id.is_zero()).collect::<Vec<_>>()
+            pause_if_long().await;
         }
+        let (name, topic_id) = (topic.name.clone(), topic.topic_id);
+        topics.push(OffsetFetchResponseTopics { name, topic_id, partitions });
+    }
+    topics
+}
+
+async fn read_all(cx: &Context, pump: &Pump, group: &Str) -> Vec<OffsetFetchResponseTopics> {
+    let image = cx.slot.image();
+    let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
+    let (names, _) = pump.look(|coordinator| {
+        let all = coordinator.all_committed(group).into_iter().flatten();
+        all.map(|(name, _)| name.clone()).collect::<Vec<Str>>()
     });
-    pump.durable(mark).await?;
-    Ok(topics)
+    let mut topics = Vec::with_capacity(names.len());
+    for name in names {
+        let topic_id = image.topic(&name).map(|it| it.id).unwrap_or_default();
+        if by_id && topic_id.is_zero() {
+            continue;
+        }
+        let (partitions, _) = pump.look(|coordinator| {
+            let found = coordinator.all_committed(group).and_then(|all| all.get(&name));
+            let found = found.into_iter().flatten();
+            found.map(|(&at, it)| shown(at, Some(it))).collect::<Vec<_>>()
+        });
+        topics.push(OffsetFetchResponseTopics { name, topic_id, partitions });
+        pause_if_long().await;
+    }
+    topics
 }
 
 fn shown(index: i32, committed: Option<&CommittedOffset>) -> OffsetFetchResponsePartitions {
@@ -142,3 +171,5 @@ fn flat(group: OffsetFetchResponseGroup, version: i16) -> OffsetFetchResponse {
 
 const FIRST_VERSION_WITH_SEVERAL: i16 = 8;
 const FIRST_VERSION_WITH_IDS: i16 = 10;
+/// Partitions that are looked up in one go.
+const PIECE_PARTITIONS: usize = 1000;

@@ -28,8 +28,7 @@ impl Draft<'_> {
         }
         let interval = self.world.settings.consumer.assignment_interval_ms;
         let interval_ms = i64::from(interval.of(&group.id, self.world.image));
-        let next_ms = group.target_at_ms.saturating_add(interval_ms);
-        if group.target_at_ms != 0 && self.world.wall_ms < next_ms {
+        if group.target_at_ms != 0 && self.world.is_recent(group.target_at_ms, interval_ms) {
             return;
         }
         let assignor = group.preferred_assignor(&self.world.settings.consumer.assignors);

@@ -68,14 +68,14 @@ impl Draft<'_> {
         }
         let last = group.patterns.values().next();
         let last_ms = last.map_or(i64::MIN, |it| it.at_ms);
-        if self.world.wall_ms <= last_ms.saturating_add(REFRESH_PAUSE_MS) {
+        if self.world.is_recent(last_ms, REFRESH_PAUSE_MS + 1) {
             return;
         }
         let refresh_ms = self.world.settings.consumer.pattern_refresh_ms;
         let needed = needed
             || group.pattern_members.len() != group.patterns.len()
             || last.map_or(0, |it| it.version) < newest_topics
-            || self.world.wall_ms > last_ms.saturating_add(refresh_ms);
+            || !self.world.is_recent(last_ms, refresh_ms + 1);
         let alarm = Alarm::Resolve(group.id.clone());
         if needed && !self.timers.is_set(&alarm) {
             self.timers.set(alarm, self.world.now_ms);

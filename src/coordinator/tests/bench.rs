@@ -24,6 +24,8 @@ use protocol::{ErrorCode, Str};
 pub struct Bench {
     pub coordinator: Coordinator,
     pub now_ms: i64,
+    /// How far the clock of what is written down was set back.
+    pub set_back_ms: i64,
     pub settings: GroupSettings,
     pub image: Image,
     pub log: Vec<Record>,
@@ -40,6 +42,7 @@ impl Bench {
         Bench {
             coordinator: Coordinator::default(),
             now_ms: 1_000_000,
+            set_back_ms: 0,
             settings: GroupSettings {
                 initial_rebalance_delay_ms: 0,
                 session_timeout_min_ms: 1_000,
@@ -67,7 +70,7 @@ impl Bench {
         self.tickets += 1;
         let world = World {
             now_ms: self.now_ms,
-            wall_ms: self.now_ms,
+            wall_ms: self.now_ms - self.set_back_ms,
             random: u128::from(self.tickets) << 100 | u128::from(self.tickets),
             settings: &settings,
             image: &image,

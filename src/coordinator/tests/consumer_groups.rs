@@ -355,3 +355,22 @@ fn patterns_are_matched_again_as_often_as_the_broker_is_told_to() {
     }
     assert_eq!(matched(&bench), first + 1);
 }
+
+#[test]
+fn a_clock_that_is_set_back_holds_up_neither_assignments_nor_patterns() {
+    let mut bench = bench();
+    bench.settings.consumer.assignment_interval_ms.usual = 1_000;
+    bench.image = with_topic(&bench.image, "orders.eu", 2, 2);
+    let mut one = Consumer::new("one", &["t"]);
+    one.pattern = Some(text(r"orders\..*"));
+    bench.settle(std::slice::from_mut(&mut one));
+    bench.pass(2_000);
+    bench.settle(std::slice::from_mut(&mut one));
+    assert_eq!(one.owned.len(), 8);
+    bench.set_back_ms = 500_000;
+    bench.change_topics(with_topic(&bench.image, "orders.us", 3, 3), &["orders.us"]);
+    bench.settle(std::slice::from_mut(&mut one));
+    bench.pass(2_000);
+    bench.settle(std::slice::from_mut(&mut one));
+    assert_eq!(one.owned.len(), 11);
+}

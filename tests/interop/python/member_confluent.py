@@ -10,13 +10,15 @@ AGAIN = {KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaE
 
 options = {"bootstrap.servers": BOOTSTRAP, "group.id": GROUP, "client.id": NAME, "auto.offset.reset": "earliest",
            "enable.auto.commit": False, "max.poll.interval.ms": POLL_MS}
-if STRATEGY == "consumer":
+if STRATEGY.startswith("consumer"):
     options["group.protocol"] = "consumer"
 else:
     options.update({"partition.assignment.strategy": STRATEGY, "session.timeout.ms": SESSION_MS,
                     "heartbeat.interval.ms": HEARTBEAT_MS})
 consumer = Consumer(options)
-consumer.subscribe([TOPIC], on_assign=lambda _, added: say("assigned", "-", numbers(added)),
+# In a pattern, which the broker matches in the consumer protocol, any letter may be the topic's last.
+topic = f"^{TOPIC[:-1]}." if STRATEGY.endswith("pattern") else TOPIC
+consumer.subscribe([topic], on_assign=lambda _, added: say("assigned", "-", numbers(added)),
                    on_revoke=lambda _, gone: say("revoked", numbers(gone)),
                    on_lost=lambda _, gone: say("lost", numbers(gone)))
 uncommitted = False

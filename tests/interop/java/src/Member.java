@@ -11,6 +11,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -20,10 +21,12 @@ public final class Member implements ConsumerRebalanceListener {
     final BlockingQueue<String> commands = new LinkedBlockingQueue<>();
     final KafkaConsumer<String, String> consumer;
     final String topic;
+    final boolean matches;
     boolean uncommitted;
 
     Member(String[] args) {
         topic = args[2];
+        matches = args[4].endsWith("pattern");
         Properties options = new Properties();
         options.put("bootstrap.servers", args[0]);
         options.put("group.id", args[1]);
@@ -31,7 +34,7 @@ public final class Member implements ConsumerRebalanceListener {
         options.put("auto.offset.reset", "earliest");
         options.put("enable.auto.commit", "false");
         options.put("max.poll.interval.ms", args[6]);
-        if (args[4].equals("consumer")) {
+        if (args[4].startsWith("consumer")) {
             options.put("group.protocol", "consumer");
         } else {
             options.put("group.protocol", "classic");
@@ -55,7 +58,13 @@ public final class Member implements ConsumerRebalanceListener {
         Thread reader = new Thread(this::listen);
         reader.setDaemon(true);
         reader.start();
-        consumer.subscribe(List.of(topic), this);
+        if (matches) {
+            // The broker finds the topic (KIP-848): any letter may be its last.
+            String pattern = topic.substring(0, topic.length() - 1) + ".";
+            consumer.subscribe(new SubscriptionPattern(pattern), this);
+        } else {
+            consumer.subscribe(List.of(topic), this);
+        }
         for (String command = ""; !"stop".equals(command); command = commands.poll()) {
             if ("stall".equals(command)) {
                 say("stalled");
