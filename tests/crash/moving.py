@@ -4,6 +4,7 @@ A `Follower` writes as Kafka's clients do since KIP-951: it keeps a connection t
 NOT_LEADER_OR_FOLLOWER, sends what was not acknowledged to the node that the answer names, at once and in order.
 """
 import bisect
+import math
 import struct
 import time
 
@@ -122,5 +123,5 @@ def offsets_partition(group, count):
 
 
 def percentile(values, share):
-    values = sorted(values)
-    return values[min(int(len(values) * share), len(values) - 1)]
+    """The smallest value that is not below this share of all of them."""
+    return sorted(values)[max(math.ceil(len(values) * share) - 1, 0)]
