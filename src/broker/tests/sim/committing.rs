@@ -104,7 +104,7 @@ pub async fn read_committed(run: Rc<Run>, group: Str) {
     }
 }
 
-async fn find_topic(run: &Run) -> Option<Rc<Topic>> {
+pub async fn find_topic(run: &Run) -> Option<Rc<Topic>> {
     while !run.stopping.get() {
         let found = run.topics.borrow().iter().find(|topic| *topic.name == *TOPIC).cloned();
         if found.is_some() {
@@ -299,7 +299,7 @@ impl Member {
             generation: self.generation(),
             member: self.id.clone(),
             instance: self.instance.clone(),
-            outdated: false,
+            ..CommitAs::nobody()
         }
     }
 
@@ -331,6 +331,6 @@ impl Member {
 
     async fn fetch(&mut self) -> Result<(), Trouble> {
         let partition = below(self.topic.partitions.get() as u64) as i32;
-        self.session.fetch_committed(&self.group, &self.topic, partition).await
+        self.session.fetch_committed(&self.group, &self.topic, partition).await.map(drop)
     }
 }

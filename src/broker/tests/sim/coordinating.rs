@@ -43,6 +43,9 @@ pub struct CommitAs {
     pub generation: i32,
     pub member: Str,
     pub instance: Option<Str>,
+    /// The oldest version in which it can commit.
+    pub version_min: i16,
+    pub metadata: Str,
     /// It is surely no member of that generation any more.
     pub outdated: bool,
 }
@@ -50,7 +53,14 @@ pub struct CommitAs {
 impl CommitAs {
     /// A client that is no member.
     pub fn nobody() -> Self {
-        Self { generation: -1, member: Str::EMPTY, instance: None, outdated: false }
+        Self {
+            generation: -1,
+            member: Str::EMPTY,
+            instance: None,
+            version_min: 2,
+            metadata: Str::EMPTY,
+            outdated: false,
+        }
     }
 }
 
@@ -97,6 +107,7 @@ impl Session {
         let wanted = OffsetCommitRequestPartition {
             partition_index: partition,
             committed_offset: offset,
+            committed_metadata: Some(who.metadata.clone()),
             ..OffsetCommitRequestPartition::default()
         };
         let request = OffsetCommitRequest {
@@ -122,7 +133,8 @@ impl Session {
             fate: Fate::Unknown,
         });
         // Version 7 brought static members.
-        let version = if who.instance.is_some() { 7 + below(4) } else { 2 + below(9) } as i16;
+        let oldest = if who.instance.is_some() { who.version_min.max(7) } else { who.version_min };
+        let version = oldest + below(11 - oldest as u64) as i16;
         let answer: OffsetCommitResponse = node.call(&request, version, TIMEOUT).await?;
         let error = answer.topics[0].partitions[0].error_code;
         // A coordinator that gave up while it wrote does not know what became of it.
@@ -134,31 +146,31 @@ impl Session {
         refused(error)
     }
 
-    /// Asks what was committed for a partition, and notes the answer.
+    /// Asks what was committed for a partition, and notes the answer: offset and metadata.
     pub async fn fetch_committed(
         &mut self,
         group: &Str,
         topic: &Topic,
         partition: i32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Option<(i64, Str)>, Trouble> {
         let node = self.coordinator(group).await?;
         let version = 2 + below(9) as i16;
         let mut span = self.run.span();
         let request = fetch_request(group, topic, partition);
         let answer: OffsetFetchResponse = node.call(&request, version, TIMEOUT).await?;
         span.completed = now().as_nanos();
-        let found = match answer.groups.first() {
+        let (found, metadata) = match answer.groups.first() {
             Some(group) => {
                 refused(group.error_code)?;
                 let part = &group.topics[0].partitions[0];
                 refused(part.error_code)?;
-                part.committed_offset
+                (part.committed_offset, part.metadata.clone())
             }
             None => {
                 refused(answer.error_code)?;
                 let part = &answer.topics[0].partitions[0];
                 refused(part.error_code)?;
-                part.committed_offset
+                (part.committed_offset, part.metadata.clone())
             }
         };
         let offset = (found >= 0).then_some(found);
@@ -167,7 +179,7 @@ impl Session {
         }
         let known = Known { group: group.clone(), key: topic.key(partition), span, offset };
         self.run.history.borrow_mut().known.push(known);
-        Ok(())
+        Ok(offset.map(|offset| (offset, metadata.unwrap_or_default())))
     }
 }
 

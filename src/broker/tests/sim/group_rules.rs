@@ -1,10 +1,10 @@
 //! The rules of groups: who owns what, and what is known of committed offsets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::Str;
 
-use super::history::{Fate, History, Key};
+use super::history::{Fate, History, Key, Outcome, Produce, Value};
 
 /// In a generation a partition has one owner, everyone gets what the leader gave, and nothing is
 /// committed in the name of a generation or member that is gone.
@@ -39,6 +39,52 @@ pub fn groups_share(history: &History) -> Vec<String> {
         if commit.fate == Fate::Done {
             let (group, offset) = (&commit.group, commit.offset);
             findings.push(format!("{group}: an outdated commit of {offset} was taken"));
+        }
+    }
+    findings
+}
+
+/// In an epoch of a consumer group a partition has one owner.
+pub fn consumers_share(history: &History) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut owners: BTreeMap<(&Str, i32, Key), &Str> = BTreeMap::new();
+    for held in &history.held {
+        let (group, epoch, owner) = (&held.group, held.generation, &held.owner);
+        for &partition in &held.partitions {
+            let key = Key { topic: held.topic, partition };
+            let other = *owners.entry((group, epoch, key)).or_insert(owner);
+            if other != owner {
+                findings.push(format!("{group} epoch {epoch}: {other} and {owner} own {key:?}"));
+            }
+        }
+    }
+    findings
+}
+
+/// A consumer group reads every record that was acknowledged and is there in the end. What was
+/// never acknowledged may have come when all readers had gone.
+pub fn consumers_read_everything(history: &History) -> Vec<String> {
+    let mut read: BTreeMap<(&Str, Key), BTreeSet<Value>> = BTreeMap::new();
+    for consumed in &history.consumed {
+        let values = read.entry((&consumed.group, consumed.key)).or_default();
+        values.extend(consumed.values.iter().copied());
+    }
+    let is_acknowledged =
+        |produce: &&Produce| matches!(produce.outcome, Outcome::Acknowledged { .. });
+    let acknowledged = history.produces.iter().filter(is_acknowledged);
+    let acknowledged: BTreeSet<&Value> = acknowledged.flat_map(|it| &it.values).collect();
+    let groups: BTreeSet<_> = history.held.iter().map(|it| (&it.group, it.topic)).collect();
+    let mut findings = Vec::new();
+    for (group, topic) in groups {
+        let finals = history.finals.iter().filter(|(key, _)| key.topic == topic);
+        for (&key, log) in finals.filter(|(key, _)| !history.may_have_lost(**key)) {
+            let values = read.get(&(group, key));
+            let is_read = |value| values.is_some_and(|values| values.contains(value));
+            let due = log.records().filter(|record| acknowledged.contains(&record.value));
+            for record in due.filter(|record| !is_read(&record.value)) {
+                let (offset, value) = (record.offset, record.value);
+                findings.push(format!("{group} never read {value} at {offset} of {key:?}"));
+            }
         }
     }
     findings

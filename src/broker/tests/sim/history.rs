@@ -161,6 +161,14 @@ pub struct Share {
     pub partitions: Vec<i32>,
 }
 
+/// Records that a member of a consumer group has read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Consumed {
+    pub group: Str,
+    pub key: Key,
+    pub values: Vec<Value>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Unknown,
@@ -204,6 +212,9 @@ pub struct History {
     pub finals: BTreeMap<Key, FinalLog>,
     pub owned: Vec<Owned>,
     pub shares: Vec<Share>,
+    /// What members of consumer groups had at the epoch that stands for the generation.
+    pub held: Vec<Owned>,
+    pub consumed: Vec<Consumed>,
     pub commits: Vec<Commit>,
     pub known: Vec<Known>,
     pub values_made: u64,

@@ -10,6 +10,7 @@ mod administering;
 mod client;
 mod committing;
 mod compacting;
+mod consuming;
 mod coordinating;
 mod group_rules;
 mod history;

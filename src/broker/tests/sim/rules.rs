@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::ErrorCode;
 
-use super::group_rules::{committed_is_a_register, groups_share};
+use super::group_rules::{
+    committed_is_a_register, consumers_read_everything, consumers_share, groups_share,
+};
 use super::history::{EARLIEST, History, Key, LATEST, Outcome, Produce, Sequence, Span};
 
 pub type Rule = fn(&History) -> Vec<String>;
@@ -23,6 +25,8 @@ pub const RULES: &[(&str, Rule)] = &[
     ("15 times are found", times_are_found),
     ("17 sequences are stored once and in order", sequences_are_stored_once),
     ("21 groups share", groups_share),
+    ("21 consumer groups share", consumers_share),
+    ("21 consumer groups read everything", consumers_read_everything),
     ("22 what was committed is a register", committed_is_a_register),
     ("24 the start moves only where it may", start_moves_where_it_may),
 ];

@@ -3,8 +3,8 @@
 use protocol::{ErrorCode, Str, Uuid};
 
 use super::history::{
-    Commit, Deletion, EARLIEST, Fate, Fetch, FinalLog, History, Key, Known, LATEST, Offsets,
-    Outcome, Owned, Produce, SeenBatch, SeenRecord, Sequence, Share, Span, Value,
+    Commit, Consumed, Deletion, EARLIEST, Fate, Fetch, FinalLog, History, Key, Known, LATEST,
+    Offsets, Outcome, Owned, Produce, SeenBatch, SeenRecord, Sequence, Share, Span, Value,
 };
 use super::rules::{RULES, check};
 
@@ -98,7 +98,7 @@ fn but(change: impl FnOnce(&mut History)) -> History {
 #[test]
 fn a_sound_history_breaks_no_rule() {
     keeps(&sound());
-    assert_eq!(RULES.len(), 12);
+    assert_eq!(RULES.len(), 14);
 }
 
 #[test]
@@ -294,6 +294,31 @@ fn rule_21_groups_share() {
     let outdated = |fate| Commit { outdated: true, ..commit(10, 7, fate) };
     breaks("21", &History { commits: vec![outdated(Fate::Done)], ..sharing() });
     keeps(&History { commits: vec![outdated(Fate::Refused)], ..sharing() });
+}
+
+#[test]
+fn rule_21_consumer_groups_share_and_read_everything() {
+    let held = |owner: &'static str, generation, partitions: &[i32]| Owned {
+        group: GROUP,
+        generation,
+        topic: KEY.topic,
+        owner: Str::from(owner),
+        partitions: partitions.to_vec(),
+    };
+    let holding = |held: &[Owned]| History { held: held.to_vec(), ..History::default() };
+    keeps(&holding(&[held("a", 3, &[0, 1]), held("a", 4, &[0]), held("b", 4, &[1])]));
+    breaks("21", &holding(&[held("a", 3, &[0, 1]), held("b", 3, &[1])]));
+    let reading = |values: &[u64]| {
+        let consumed = Consumed { group: GROUP, key: KEY, values: values.to_vec() };
+        History {
+            produces: vec![acknowledged(10, 0, &[1, 2, 3])],
+            finals: [(KEY, end(3, vec![batch(0, 0, &[1, 2, 3])]))].into(),
+            consumed: vec![consumed],
+            ..holding(&[held("a", 3, &[0])])
+        }
+    };
+    keeps(&reading(&[1, 2, 3]));
+    breaks("21", &reading(&[1, 3]));
 }
 
 #[test]

@@ -43,6 +43,10 @@ pub struct Run {
     pub stopping: Cell<bool>,
     /// Client tasks that have not ended.
     pub active: Cell<usize>,
+    /// Members of each consumer group that have not ended.
+    pub consuming: RefCell<BTreeMap<Str, usize>>,
+    /// Client tasks that wait for all others to end.
+    pub lingering: Cell<usize>,
     /// What is wrong, as seen by a client at once.
     pub findings: RefCell<Vec<String>>,
     /// What was broken, and when.
@@ -61,6 +65,8 @@ impl Run {
             addresses,
             stopping: Cell::new(false),
             active: Cell::new(0),
+            consuming: RefCell::default(),
+            lingering: Cell::new(0),
             findings: RefCell::default(),
             faults: RefCell::default(),
             unread: RefCell::default(),

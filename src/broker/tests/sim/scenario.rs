@@ -10,6 +10,7 @@ use runtime::time::sleep;
 use super::administering::{come_and_go, make_topic, rearrange, reshape};
 use super::committing::{commit_alone, read_committed, take_part};
 use super::compacting::keep;
+use super::consuming::consume;
 use super::nemesis::{FAULTS, Fault, Nemesis};
 use super::producing::Producer;
 use super::rules::check;
@@ -25,13 +26,17 @@ const FINDINGS_MAX: usize = 30;
 /// How long a partition that was damaged is tried to be read.
 const DAMAGED_READING_MAX: Duration = Duration::from_secs(5);
 
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 13] = [
     ("log.cleaner.backoff.ms", "300"),
     ("log.segment.delete.delay.ms", "500"),
     ("log.retention.check.interval.ms", "1000"),
     ("auto.create.topics.enable", "false"),
     ("group.initial.rebalance.delay.ms", "100"),
     ("group.min.session.timeout.ms", "1000"),
+    ("group.consumer.min.session.timeout.ms", "1000"),
+    ("group.consumer.session.timeout.ms", "2000"),
+    ("group.consumer.min.heartbeat.interval.ms", "100"),
+    ("group.consumer.heartbeat.interval.ms", "500"),
     ("offsets.topic.num.partitions", "2"),
     // Clocks jump by days, and what was committed stays.
     ("offsets.retention.minutes", "5256000"),
@@ -69,6 +74,8 @@ struct Plan {
     members: u64,
     /// Whether partitions move between slots meanwhile.
     moves: bool,
+    /// Groups of the consumer protocol, with as many members.
+    consumers: u64,
 }
 
 impl Plan {
@@ -93,6 +100,7 @@ impl Plan {
             members: 1 + draw(4),
             tables: draw(2),
             moves: draw(4) > 0,
+            consumers: draw(2),
         }
     }
 }
@@ -174,6 +182,11 @@ fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
             client(stage, run, take_part(run.clone(), group_name(group), number));
         }
     }
+    for group in 0..plan.consumers {
+        for number in 0..plan.members {
+            client(stage, run, consume(run.clone(), consumers_name(group), number));
+        }
+    }
     if plan.groups > 0 {
         client(stage, run, commit_alone(run.clone(), ALONE));
         client(stage, run, commit_alone(run.clone(), ALONE));
@@ -192,6 +205,10 @@ fn start_clients(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
 
 fn group_name(number: u64) -> Str {
     Str::from(format!("group-{number}"))
+}
+
+fn consumers_name(number: u64) -> Str {
+    Str::from(format!("consumers-{number}"))
 }
 
 async fn produce(run: Rc<Run>, batches: u64, pause_ms: u64) {
@@ -220,11 +237,12 @@ fn finish(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
     if !idle {
         return run.find(format!("{} clients never finished", run.active.get()));
     }
-    if plan.groups > 0 {
+    if plan.groups + plan.consumers > 0 {
         // What is known of groups then comes from the log alone.
         stage.simulation.kill(&stage.server);
         stage.start_server();
         let groups = (0..plan.groups).map(group_name).chain([ALONE]);
+        let groups = groups.chain((0..plan.consumers).map(consumers_name));
         groups.for_each(|group| client(stage, run, read_committed(run.clone(), group)));
     }
     read_everything(stage, run);
