@@ -23,10 +23,12 @@
 //! 88   4  entries of that segment's time index that lie before it
 //! 92   4  CRC-32C of those entries of the offset index
 //! 96   4  CRC-32C of those entries of the time index
-//! 100  4  zero
+//! 100  4  slot whose journal may hold what is not in the segments, plus one; 0 for none
 //! 104  8  offset of the producer snapshot to start from, −1 when none
 //! 112  4  CRC-32C over 0..112
 //! ```
+//! A checkpoint that names a journal has format 2, so that a program which knows of no journals
+//! refuses the log instead of opening it without its last batches.
 
 use runtime::file::{ALIGNMENT, AlignedBuf, Block};
 use thiserror::Error;
@@ -85,6 +87,8 @@ pub struct Checkpoint {
     pub log_start_offset: i64,
     pub recovery_point: RecoveryPoint,
     pub producers_offset: i64,
+    /// The slot whose journal may hold batches that the segments lack.
+    pub journal: Option<u32>,
 }
 
 /// Why neither slot can be used.
@@ -92,7 +96,7 @@ pub struct Checkpoint {
 pub enum CheckpointError {
     #[error("both copies of the checkpoint are damaged")]
     Damaged,
-    #[error("the checkpoint has format {found}, this program knows {FORMAT}")]
+    #[error("the checkpoint has format {found}, this program knows up to {FORMAT_JOURNALED}")]
     Format { found: u8 },
 }
 
@@ -171,7 +175,7 @@ impl Checkpoint {
         };
         let point = &self.recovery_point;
         put(&MAGIC);
-        put(&[FORMAT]);
+        put(&[if self.journal.is_some() { FORMAT_JOURNALED } else { FORMAT }]);
         put(&sequence.to_be_bytes());
         put(&self.topic_id);
         put(&self.partition.to_be_bytes());
@@ -186,7 +190,7 @@ impl Checkpoint {
         put(&point.time_entries.to_be_bytes());
         put(&point.index_sums.offsets.to_be_bytes());
         put(&point.index_sums.times.to_be_bytes());
-        put(&[0; 4]);
+        put(&self.journal.map_or(0, |slot| slot + 1).to_be_bytes());
         put(&self.producers_offset.to_be_bytes());
         let crc = crc32c::crc32c(&fields[..CRC_AT]);
         fields[CRC_AT..].copy_from_slice(&crc.to_be_bytes());
@@ -200,7 +204,7 @@ impl Checkpoint {
         if fields[CRC_AT..] != crc.to_be_bytes() || fields[..7] != MAGIC {
             return Err(CheckpointError::Damaged);
         }
-        if fields[7] != FORMAT {
+        if fields[7] != FORMAT && fields[7] != FORMAT_JOURNALED {
             return Err(CheckpointError::Format { found: fields[7] });
         }
         let mut topic_id = [0; 16];
@@ -229,6 +233,7 @@ impl Checkpoint {
             log_start_offset: int8(fields, 48),
             recovery_point,
             producers_offset: int8(fields, 104),
+            journal: (int4(fields, 100) as u32).checked_sub(1),
         };
         Ok((int8(fields, 8) as u64, checkpoint))
     }
@@ -258,4 +263,5 @@ const CRC_AT: usize = 112;
 pub const FIELD_BYTES: usize = CRC_AT + 4;
 const MAGIC: [u8; 7] = *b"\xffctstat";
 const FORMAT: u8 = 1;
+const FORMAT_JOURNALED: u8 = 2;
 const _: () = assert!(SLOT_BYTES.is_multiple_of(ALIGNMENT));

@@ -10,6 +10,7 @@ mod checkpoint;
 mod directory;
 mod disk_turns;
 mod errors;
+mod journal;
 mod log;
 mod memory;
 mod options;
@@ -33,8 +34,9 @@ pub use errors::{
     AppendError, CommitError, CreateError, DeleteRecordsError, OpenError, ReadError, TruncateError,
     Unavailable,
 };
+pub use journal::{JournalError, Owners, Replayed, ScanError};
 pub use log::{Appended, Committed, Log, ReadChunk, Retained, TimestampOffset, TurnedAway};
-pub use options::{LogOptions, OPEN_FILES_MIN, StorageConfig};
+pub use options::{JournalConfig, LogOptions, OPEN_FILES_MIN, StorageConfig};
 pub use recovery::RecoveryReport;
 pub use statistics::StorageStats;
 pub use store::Storage;

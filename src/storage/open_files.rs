@@ -123,6 +123,14 @@ impl OpenFiles {
     }
 }
 
+impl UsedFile {
+    /// Another use of the same file.
+    pub fn share(&self) -> UsedFile {
+        let (file, max, state) = (self.file.clone(), self.max, Rc::clone(&self.state));
+        UsedFile { file, max, state }
+    }
+}
+
 impl Deref for UsedFile {
     type Target = File;
 

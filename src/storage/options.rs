@@ -35,8 +35,24 @@ pub struct StorageConfig {
     pub commit_bytes_max: usize,
     /// How long a commit that could take more waits for it.
     pub commit_linger: Duration,
+    /// How small commits are journaled; none for no journal.
+    pub journal: Option<JournalConfig>,
     /// What is read ahead for who reads in order; 0 for nothing.
     pub read_ahead_bytes_max: usize,
+}
+
+/// The slot's journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// Disk space that it takes.
+    pub bytes: u64,
+    /// A commit of more bytes goes straight to its segment.
+    pub commit_bytes_max: usize,
+    /// Share of the budget, in bytes, that batches may hold which only the journal has.
+    pub memory_bytes_max: usize,
+    /// The files are written in full once so many commits would have gone there: a host that
+    /// nobody writes to does not write them either.
+    pub prewrite_after: u64,
 }
 
 /// Beyond this, recovery would not find the end of a log by itself.
@@ -61,6 +77,7 @@ impl StorageConfig {
             producer_expiration_ms: 86_400_000,
             commit_bytes_max: COMMIT_BYTES_MAX,
             commit_linger: Duration::ZERO,
+            journal: None,
             read_ahead_bytes_max: 1 << 20,
         }
     }

@@ -9,6 +9,13 @@ pub struct StorageStats {
     pub commits: Counter,
     /// Bytes of batches in those writes.
     pub committed_bytes: Counter,
+    /// Those of a log that went to the slot's journal; its writes, and bytes of these.
+    pub journaled_commits: Counter,
+    pub journal_writes: Counter,
+    pub journal_bytes: Counter,
+    /// Writes that only brought to a segment what the journal had, and bytes of batches in them.
+    pub destage_writes: Counter,
+    pub destaged_bytes: Counter,
     /// From the start of such a write to its end.
     pub commit_latency: Histogram,
     /// Bytes of batches given out from the buffers they were written from.

@@ -4,7 +4,7 @@
 //! learns that it exists; a deleted one leaves its place by one rename, and what is left of it
 //! goes in the background, after a crash as well.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -20,6 +20,7 @@ use crate::directory::{
 };
 use crate::disk_turns::DiskTurns;
 use crate::errors::{CreateError, OpenError};
+use crate::journal::{self, Journal, JournalError, Owners, Replayed, ScanError};
 use crate::log::{Log, LogInner};
 use crate::memory::Memory;
 use crate::open_files::OpenFiles;
@@ -39,7 +40,8 @@ struct Parts {
     memory: Memory,
     disk_turns: DiskTurns,
     open_files: OpenFiles,
-    stats: StorageStats,
+    stats: Rc<StorageStats>,
+    journal: OnceCell<Rc<Journal>>,
     next_log: Cell<u64>,
     clock: Cell<ClockCheck>,
     /// Logs that were written to since their recovery point moved.
@@ -64,7 +66,8 @@ impl Storage {
             memory,
             disk_turns: DiskTurns::new(),
             open_files,
-            stats: StorageStats::default(),
+            stats: Rc::default(),
+            journal: OnceCell::new(),
             next_log: Cell::new(0),
             clock: Cell::default(),
             unsettled: RefCell::default(),
@@ -109,6 +112,7 @@ impl Storage {
             log_start_offset: 0,
             recovery_point: RecoveryPoint::at_start(0),
             producers_offset: -1,
+            journal: None,
         };
         let made = self.make_files(&dir, identity, &checkpoint).await;
         made.map_err(|error| match error.is_full() {
@@ -261,6 +265,41 @@ impl Storage {
 
     pub(crate) fn config(&self) -> &StorageConfig {
         &self.parts.config
+    }
+
+    /// Brings into the segments what only the journals of all slots have, and marks the logs of
+    /// which they lost something. One slot of the host does this, once, before any log is opened.
+    pub async fn replay_journals(&self, owners: Owners) -> Result<Replayed, ScanError> {
+        journal::replay(self, owners).await
+    }
+
+    /// Opens the slot's journal, before any of its logs. What journals held before has been
+    /// replayed. Without direct I/O there is none: commits cost no device write there.
+    pub async fn open_journal(&self, slot: u32) -> Result<(), JournalError> {
+        let Some(config) = self.parts.config.journal.filter(|_| self.direct_io()) else {
+            return Ok(());
+        };
+        let (dir, budget) = (self.data_dir(), self.parts.config.budget.clone());
+        let stats = Rc::clone(&self.parts.stats);
+        let journal = Journal::open(dir, slot, config, budget, stats).await?;
+        assert!(self.parts.journal.set(journal).is_ok(), "the journal is opened once");
+        Ok(())
+    }
+
+    /// All logs are closed: the next start need not look into the journal.
+    pub async fn close_journal(&self) {
+        if let Some(journal) = self.parts.journal.get() {
+            journal.close().await;
+        }
+    }
+
+    pub(crate) fn journal(&self) -> Option<&Rc<Journal>> {
+        self.parts.journal.get()
+    }
+
+    /// Bytes of batches that only the journal has.
+    pub fn undestaged_bytes(&self) -> u64 {
+        self.parts.journal.get().map_or(0, |journal| journal.undestaged_bytes())
     }
 
     pub fn stats(&self) -> &StorageStats {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use storage::offline::{DumpOptions, VerifyOptions, dump, repair, verify};
+use storage::offline::{DumpOptions, VerifyOptions, dump, journaled, repair, verify};
 
 /// Looks at logs on disk, or repairs one. The broker of the data directory must not run.
 #[derive(Debug, Args)]
@@ -55,6 +55,9 @@ enum LogCommand {
 pub(super) fn run(args: LogArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         LogCommand::Dump { path, deep_iteration, print_data_log } => {
+            if let Some(note) = journaled(&path)? {
+                eprintln!("coretide: {note}; the next start brings them here");
+            }
             let options = DumpOptions { deep: deep_iteration, print_data: print_data_log };
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
             for line in dump(&path, options)? {

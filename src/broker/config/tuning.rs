@@ -33,6 +33,12 @@ pub struct GivenTuning {
     /// How long a commit waits for more batches [default: 0us]
     #[arg(long, value_name = "TIME", env = "CORETIDE_COMMIT_LINGER")]
     pub commit_linger: Option<String>,
+    /// Disk space of a core's journal of small commits, 0 for none [default: 128MiB]
+    #[arg(long, value_name = "SIZE", env = "CORETIDE_JOURNAL_SIZE")]
+    pub journal_size: Option<ByteSize>,
+    /// A commit of more bytes goes straight to its segment [default: 16KiB]
+    #[arg(long, value_name = "SIZE", env = "CORETIDE_JOURNAL_COMMIT_MAX")]
+    pub journal_commit_max: Option<ByteSize>,
     /// Most bytes read ahead for a reader in order, 0 for none [default: 1MiB]
     #[arg(long, value_name = "SIZE", env = "CORETIDE_READ_AHEAD")]
     pub read_ahead: Option<ByteSize>,
@@ -58,6 +64,9 @@ pub struct Tuning {
     pub ring_depth: usize,
     pub commit_bytes_max: usize,
     pub commit_linger: Duration,
+    /// Disk space of the journal; none without one.
+    pub journal_bytes: Option<u64>,
+    pub journal_commit_bytes_max: usize,
     pub read_ahead_bytes: usize,
     pub connections_max: usize,
     pub send_buffer_bytes: Option<usize>,
@@ -73,6 +82,8 @@ impl Default for Tuning {
             ring_depth: RING_DEPTH_DEFAULT,
             commit_bytes_max: COMMIT_BYTES_MAX,
             commit_linger: Duration::ZERO,
+            journal_bytes: Some(JOURNAL_BYTES_DEFAULT),
+            journal_commit_bytes_max: JOURNAL_COMMIT_DEFAULT,
             read_ahead_bytes: READ_AHEAD_DEFAULT,
             connections_max: usize::MAX,
             send_buffer_bytes: None,
@@ -83,13 +94,15 @@ impl Default for Tuning {
 
 impl GivenTuning {
     /// Names as in flags and in the file.
-    pub const KEYS: [&str; 10] = [
+    pub const KEYS: [&str; 12] = [
         "memory-per-core",
         "io-memory-per-core",
         "spin-before-park",
         "ring-depth",
         "commit-bytes-max",
         "commit-linger",
+        "journal-size",
+        "journal-commit-max",
         "read-ahead",
         "max-connections-per-core",
         "socket-send-buffer",
@@ -110,6 +123,8 @@ impl GivenTuning {
             "ring-depth" => self.ring_depth = count()?,
             "commit-bytes-max" => self.commit_bytes_max = size()?,
             "commit-linger" => self.commit_linger = Some(text.to_owned()),
+            "journal-size" => self.journal_size = size()?,
+            "journal-commit-max" => self.journal_commit_max = size()?,
             "read-ahead" => self.read_ahead = size()?,
             "max-connections-per-core" => self.max_connections_per_core = count()?,
             "socket-send-buffer" => self.socket_send_buffer = size()?,
@@ -129,6 +144,8 @@ impl GivenTuning {
             ring_depth: self.ring_depth.or(weaker.ring_depth),
             commit_bytes_max: self.commit_bytes_max.or(weaker.commit_bytes_max),
             commit_linger: self.commit_linger.or(weaker.commit_linger),
+            journal_size: self.journal_size.or(weaker.journal_size),
+            journal_commit_max: self.journal_commit_max.or(weaker.journal_commit_max),
             read_ahead: self.read_ahead.or(weaker.read_ahead),
             max_connections_per_core: self
                 .max_connections_per_core
@@ -149,6 +166,13 @@ impl GivenTuning {
             ring_depth: self.ring_depth.map_or(plain.ring_depth, |depth| depth as usize),
             commit_bytes_max: bytes(self.commit_bytes_max).unwrap_or(plain.commit_bytes_max),
             commit_linger: time("commit-linger", self.commit_linger.as_deref())?,
+            journal_bytes: match self.journal_size.map(ByteSize::bytes) {
+                None => plain.journal_bytes,
+                Some(0) => None,
+                given => given,
+            },
+            journal_commit_bytes_max: bytes(self.journal_commit_max)
+                .unwrap_or(plain.journal_commit_bytes_max),
             read_ahead_bytes: bytes(self.read_ahead).unwrap_or(plain.read_ahead_bytes),
             connections_max: self
                 .max_connections_per_core
@@ -181,6 +205,12 @@ impl Tuning {
         }
         if !(COMMIT_BYTES_MIN..=COMMIT_BYTES_MAX).contains(&self.commit_bytes_max) {
             return Err(named("commit-bytes-max", "choose 64KiB to 1MiB"));
+        }
+        if self.journal_bytes.is_some_and(|bytes| !JOURNAL_SIZES.contains(&bytes)) {
+            return Err(named("journal-size", "choose 0 for none, or 256KiB to 4GiB"));
+        }
+        if !(JOURNAL_COMMIT_MIN..=COMMIT_BYTES_MAX).contains(&self.journal_commit_bytes_max) {
+            return Err(named("journal-commit-max", "choose 1KiB to 1MiB"));
         }
         if self.read_ahead_bytes > READ_AHEAD_MAX {
             return Err(named("read-ahead", &format!("choose 0 to {}", size(READ_AHEAD_MAX))));
@@ -240,6 +270,10 @@ const RING_DEPTHS: std::ops::RangeInclusive<usize> = 16..=4096;
 const COMMIT_BYTES_MIN: usize = 64 << 10;
 /// Also the most that one write may be, and what recovery expects of it.
 const COMMIT_BYTES_MAX: usize = 1 << 20;
+const JOURNAL_SIZES: std::ops::RangeInclusive<u64> = 256 << 10..=4 << 30;
+const JOURNAL_COMMIT_MIN: usize = 1 << 10;
+const JOURNAL_BYTES_DEFAULT: u64 = 128 << 20;
+const JOURNAL_COMMIT_DEFAULT: usize = 16 << 10;
 const READ_AHEAD_DEFAULT: usize = 1 << 20;
 const READ_AHEAD_MAX: usize = 16 << 20;
 const SOCKET_BUFFERS: std::ops::RangeInclusive<usize> = 4 << 10..=64 << 20;

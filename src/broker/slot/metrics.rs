@@ -112,6 +112,7 @@ pub async fn snapshot(slot: &Slot) -> Snapshot {
     core_use(&mut out, slot, &core);
     cleaning(&mut out, slot, &core);
     storage(&mut out, slot, &core);
+    journal(&mut out, slot, &core);
     requests(&mut out, slot, &core).await;
     out
 }
@@ -188,6 +189,33 @@ fn cleaning(out: &mut Snapshot, slot: &Slot, core: &str) {
     let logs = topics.iter().flat_map(|topic| topic.partitions()).filter_map(|it| it.log().ok());
     let uncleanable = logs.filter(|log| log.is_uncleanable()).count();
     out.gauge("coretide_partitions_uncleanable", help, &labels, uncleanable as f64);
+}
+
+/// The slot's journal of small commits.
+fn journal(out: &mut Snapshot, slot: &Slot, core: &str) {
+    let labels = [("core", core)];
+    let stats = slot.storage.stats();
+    let counters: [(&str, &str, u64); 5] = [
+        (
+            "coretide_journaled_commits",
+            "Commits that went to the journal.",
+            stats.journaled_commits.get(),
+        ),
+        ("coretide_journal_writes", "Writes to the journal.", stats.journal_writes.get()),
+        ("coretide_journal_bytes", "Bytes written to the journal.", stats.journal_bytes.get()),
+        (
+            "coretide_destage_writes",
+            "Writes that only brought journaled batches to their segment.",
+            stats.destage_writes.get(),
+        ),
+        ("coretide_destaged_bytes", "Bytes of batches in those.", stats.destaged_bytes.get()),
+    ];
+    for (name, help, value) in counters {
+        out.counter(name, help, &labels, value);
+    }
+    let undestaged = slot.storage.undestaged_bytes() as f64;
+    let help = "Bytes of batches that only the journal has.";
+    out.gauge("coretide_undestaged_bytes", help, &labels, undestaged);
 }
 
 /// How busy the core is, and what that costs those who wait for it.

@@ -20,7 +20,7 @@ use metadata::record::ConfigResource;
 use metadata::topic_name::is_internal;
 use protocol::{NodeId, SlotIndex, Str, Uuid};
 use runtime::local::Budget;
-use storage::{Storage, StorageConfig};
+use storage::{JournalConfig, Storage, StorageConfig};
 
 pub use connections::Connections;
 pub use metrics::{RequestTimes, SlotMetrics, snapshot};
@@ -96,6 +96,12 @@ impl Slot {
         storage.open_files_max = host.open_files_per_slot();
         storage.commit_bytes_max = tuning.commit_bytes_max;
         storage.commit_linger = tuning.commit_linger;
+        storage.journal = tuning.journal_bytes.map(|bytes| JournalConfig {
+            bytes,
+            commit_bytes_max: tuning.journal_commit_bytes_max,
+            memory_bytes_max: budget.limit() / JOURNAL_MEMORY_SHARES,
+            prewrite_after: JOURNAL_PREWRITE_AFTER,
+        });
         storage.read_ahead_bytes_max = tuning.read_ahead_bytes;
         storage.producer_expiration_ms = i64::from(settings.producer_id_expiration_ms);
         let slot = Rc::new(Slot {
@@ -122,8 +128,21 @@ impl Slot {
             settings: RefCell::new(settings),
             closes: RefCell::default(),
         });
+        slot.open_journal().await?;
         slot.apply(image).await;
         Ok(slot)
+    }
+
+    /// Without room for the journal every commit goes straight to its segment.
+    async fn open_journal(&self) -> Result<(), StartError> {
+        match self.storage.open_journal(u32::from(self.index.0)).await {
+            Err(why) if why.is_full() => {
+                let core = self.index.0;
+                tracing::warn!(core, %why, "no room for the journal: going on without one");
+                Ok(())
+            }
+            opened => Ok(opened?),
+        }
     }
 
     /// The metadata that this slot acts on now.
@@ -195,4 +214,8 @@ impl Slot {
 /// Of a slot's memory one share each is for frames coming in and for answers going out; storage
 /// has the rest. They are kept apart so that neither waits for one that waits for it.
 const MEMORY_SHARES: usize = 8;
+/// Of storage's memory one share is for batches that only the journal has.
+const JOURNAL_MEMORY_SHARES: usize = 3;
+/// Small commits before the journal's files are written in full for them.
+const JOURNAL_PREWRITE_AFTER: u64 = 64;
 const CLOSE_LINES_PER_SECOND: u32 = 5;

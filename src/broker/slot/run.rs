@@ -9,13 +9,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metadata::Image;
+use metadata::{Image, Topic};
 use protocol::{SlotIndex, Uuid};
 use runtime::local::Budget;
 use runtime::mesh::OneshotSender;
 use runtime::net::Listener;
 use runtime::{Core, Exit, task, time};
-
 use storage::{Storage, StorageConfig};
 
 use crate::admin::Admin;
@@ -48,7 +47,11 @@ async fn lead(links: Links, host: Arc<Host>) -> Result<(), StartError> {
     let admin = open_admin(&host)?;
     let identity = Arc::new(directory.identity.clone());
     let storage = StorageConfig::new(host.data_dir.clone(), Budget::new(STRAYS_MEMORY_BYTES));
-    clear_strays(&Storage::new(storage), &log.image(), host.id).await?;
+    let storage = Storage::new(storage);
+    clear_strays(&storage, &log.image(), host.id).await?;
+    if !identity.clean {
+        replay_journals(&storage, &log.image()).await?;
+    }
     for other in host.slot_indexes().filter(|&other| other != CONTROLLER_SLOT) {
         links.send(other, Message::Start(identity.clone(), log.image())).await;
     }
@@ -80,6 +83,25 @@ fn open_admin(host: &Host) -> Result<Rc<Admin>, StartError> {
         task::spawn(admin.clone().serve(listener));
     }
     Ok(admin)
+}
+
+/// Brings into the segments what only the journals have. No slot has opened a log yet.
+async fn replay_journals(storage: &Storage, image: &Image) -> Result<(), StartError> {
+    let owner = |topic: &Arc<Topic>, index| ((topic.name.to_string(), index), topic.id);
+    let topics = image.topics();
+    let owners = topics.flat_map(|topic| topic.indexed().map(move |(it, _)| owner(topic, it)));
+    let replayed = storage.replay_journals(owners.collect()).await?;
+    for damage in &replayed.damaged {
+        tracing::error!("{damage}");
+    }
+    for (log, why) in &replayed.offline {
+        tracing::error!(log, why, "the journal's batches are missing; the partition is offline");
+    }
+    let (logs, bytes, dropped) = (replayed.logs, replayed.bytes, replayed.dropped);
+    if logs > 0 || dropped > 0 {
+        tracing::info!(logs, bytes, dropped, "brought the journals' batches into their segments");
+    }
+    Ok(())
 }
 
 async fn keep_controller(
@@ -149,6 +171,7 @@ async fn serve(slot: &Rc<Slot>, clients: Listener) {
     }
     slot.groups.close();
     slot.shard.close().await;
+    slot.storage.close_journal().await;
 }
 
 /// Acts on what other slots say, in order.

@@ -28,6 +28,10 @@ pub enum StartError {
     Port { address: String, why: std::io::Error },
     #[error(transparent)]
     Files(#[from] runtime::fs::FsError),
+    #[error("the journal: {0}")]
+    Journal(#[from] storage::JournalError),
+    #[error("the journals: {0}")]
+    Journals(#[from] storage::ScanError),
     #[error("the data directory {path} {what}")]
     Directory { path: String, what: String },
     #[error("the metadata log: {0}")]

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use protocol::batch::header::crc_ok;
 use protocol::batch::{BatchHeader, HEADER_BYTES, ValidBatch};
+use runtime::local::Lease;
 
 use super::indexes::indexed;
 use super::tail::{OpenChunk, TailBatch, chunk_bytes};
@@ -186,7 +187,7 @@ impl LogInner {
         let carried = (position % BLOCK as u64) as usize;
         let most = self.storage.config().commit_bytes_max;
         let wanted = chunk_bytes(carried, bytes, expected, most);
-        let lease = self.storage.memory().lease(wanted).await;
+        let lease = self.lease_for_chunk(wanted).await;
         loop {
             {
                 let state = &mut *self.state.borrow_mut();
@@ -201,6 +202,17 @@ impl LogInner {
             assert_eq!(block.len(), carried, "{} is shorter than its log", self.name());
             self.state.borrow_mut().tail.restore_carried(segment, position, block);
         }
+    }
+
+    /// Where memory is short, what only the journal has is written out to free its own.
+    async fn lease_for_chunk(&self, bytes: usize) -> Lease {
+        if let Some(lease) = self.storage.memory().try_lease(bytes) {
+            return lease;
+        }
+        if let Some(journal) = self.storage.journal() {
+            journal.relieve();
+        }
+        self.storage.memory().lease(bytes).await
     }
 
     /// Copies the batch behind the log's end, under the offset and epoch of its header.

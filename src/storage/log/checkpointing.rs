@@ -67,6 +67,7 @@ impl LogInner {
         if self.wait_until_written_to(capture.point.offset).await.is_err() && !clean {
             return;
         }
+        self.destage().await;
         self.sync_relaxed().await;
         if self.state.borrow().durable < capture.point.offset {
             return;
@@ -79,6 +80,7 @@ impl LogInner {
         runtime::reached("recovery point: derived files saved");
         let incarnation = self.storage.incarnation();
         let relaxed = !self.options.borrow().is_strict();
+        let journal = self.journal_to_name();
         let producers_offset = match capture.producers {
             Some(_) => capture.point.offset,
             None => -1,
@@ -87,6 +89,7 @@ impl LogInner {
             checkpoint.clean = clean;
             checkpoint.incarnation = incarnation;
             checkpoint.relaxed = relaxed;
+            checkpoint.journal = journal.filter(|_| !clean);
             checkpoint.recovery_point = capture.point;
             checkpoint.producers_offset = producers_offset;
         })

@@ -13,6 +13,7 @@ use super::turn::TurnGuard;
 use super::{Log, LogInner};
 use crate::directory::Identity;
 use crate::errors::Unavailable;
+use crate::journal::EntryKind;
 
 impl Log {
     /// Writes out what is pending and closes the log in order. Later calls find it closed.
@@ -23,9 +24,10 @@ impl Log {
             return;
         }
         let _uncleaned = log.clean_turn.keep_off().await;
-        log.wait_until_written().await;
+        log.settle_in_segments().await;
         log.finish_sealed().await;
         log.sync_relaxed().await;
+        log.fence_in_journal(EntryKind::HandedOver).await;
         let untouched = {
             let state = log.state.borrow();
             state.checkpoint.clean && !state.prepared && state.epochs_saved
@@ -53,7 +55,7 @@ impl Log {
             return;
         }
         let _uncleaned = log.clean_turn.keep_off().await;
-        log.wait_until_written().await;
+        log.settle_in_segments().await;
         let _at_rest = log.wait_until_at_rest().await;
         log.end_service(Unavailable::Closed);
     }
@@ -67,7 +69,8 @@ impl Log {
             return Ok(());
         }
         let _uncleaned = log.clean_turn.keep_off().await;
-        log.wait_until_written().await;
+        log.settle_in_segments().await;
+        log.fence_in_journal(EntryKind::Deleted).await;
         let _at_rest = log.wait_until_at_rest().await;
         log.end_service(Unavailable::Deleted);
         let identity = Identity { topic_id: log.topic_id, partition: log.partition };

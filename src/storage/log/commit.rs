@@ -2,7 +2,9 @@
 //!
 //! Law: chunks are written in the order of their offsets, each behind the one before it, and an
 //! offset counts as committed only when the write that holds it has returned. The loop runs as
-//! long as something is pending and then ends.
+//! long as something is pending and then ends. A small commit may go to the slot's journal instead,
+//! which takes it along in its own next write; a log has one commit in flight over both, and one
+//! that goes to the segment writes what only the journal has as well.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,17 +17,38 @@ use super::tail::{CHUNK_BYTES_MAX, Chunk};
 use super::{LogInner, State};
 use crate::background;
 use crate::directory::SegmentFile;
+use crate::journal::Journal;
 use crate::open_files::UsedFile;
 
+/// How the next commit goes.
+enum Step {
+    /// Nothing is to be done.
+    Rest,
+    Journal(Rc<Journal>),
+    Write(Vec<Rc<Chunk>>),
+}
+
 impl LogInner {
-    /// Starts the commit loop unless it runs.
+    /// Starts a commit unless one is under way.
     pub fn maybe_commit(self: &Rc<Self>, state: &mut State) {
         if state.committing {
             return;
         }
         state.committing = true;
-        let log = Rc::clone(self);
-        background::start(async move { log.commit_pending().await });
+        if let Some(journal) = self.journal_for(state) {
+            state.journaling.in_flight = true;
+            return journal.enqueue(Rc::clone(self));
+        }
+        Rc::clone(self).commit_directly();
+    }
+
+    /// The commit that went to the journal is done: the next one, if there is more.
+    pub fn go_on_committing(self: &Rc<Self>) {
+        let state = &mut *self.state.borrow_mut();
+        state.committing = false;
+        if state.committed < state.end || state.journaling.destage {
+            self.maybe_commit(state);
+        }
     }
 
     pub fn freeze_open(&self, state: &mut State) {
@@ -33,9 +56,15 @@ impl LogInner {
         state.tail.freeze_open(|segment| strict.then(|| self.salt(segment)));
     }
 
-    async fn commit_pending(self: Rc<Self>) {
+    pub async fn commit_pending(self: Rc<Self>) {
+        self.state.borrow_mut().journaling.in_flight = false;
         self.linger().await;
-        while let Some(chunk) = self.next_chunk() {
+        loop {
+            let chunks = match self.next_step() {
+                Step::Rest => return,
+                Step::Journal(journal) => return journal.enqueue(Rc::clone(&self)),
+                Step::Write(chunks) => chunks,
+            };
             let started = now();
             self.storage.disk_turns().on_commit(started);
             let strict = self.options.borrow().is_strict();
@@ -43,20 +72,30 @@ impl LogInner {
                 self.sync_relaxed().await;
             }
             runtime::reached("commit: begun");
-            let written = self.write_chunk(&chunk).await;
-            if let Err(error) = written {
-                self.abort(&self.segment_path(chunk.segment, SegmentFile::Log), &error);
+            if let Err(error) = self.write_chunks(&chunks, strict).await {
+                self.abort(&self.segment_path(chunks[0].segment, SegmentFile::Log), &error);
             }
             runtime::reached("commit: written");
-            let stats = self.storage.stats();
-            stats.commits.increment();
-            stats.committed_bytes.add(chunk.to - chunk.from);
-            stats.commit_latency.record_nanos(now().since(started).as_nanos() as u64);
-            self.on_written(&chunk, strict).await;
+            self.count_commit(&chunks, now().since(started));
+            self.on_written(&chunks, strict).await;
             // Who was waiting for this write has its next batch in the next one.
             yield_now().await;
             self.linger().await;
         }
+    }
+
+    fn count_commit(&self, chunks: &[Rc<Chunk>], took: Duration) {
+        let stats = self.storage.stats();
+        let committed = self.state.borrow().committed;
+        let bytes: u64 = chunks.iter().map(|chunk| chunk.to - chunk.from).sum();
+        if chunks.last().is_none_or(|last| last.end_offset <= committed) {
+            stats.destage_writes.increment();
+            stats.destaged_bytes.add(bytes);
+            return;
+        }
+        stats.commits.increment();
+        stats.committed_bytes.add(bytes);
+        stats.commit_latency.record_nanos(took.as_nanos() as u64);
     }
 
     /// Gives batches that are on their way the time to go into the next write, if so configured.
@@ -71,19 +110,48 @@ impl LogInner {
         }
     }
 
-    /// The next chunk to write; none ends the loop.
-    fn next_chunk(&self) -> Option<Rc<Chunk>> {
+    fn next_step(&self) -> Step {
         let state = &mut *self.state.borrow_mut();
-        if state.tail.next_to_write().is_none() {
+        let pending = state.committed < state.end;
+        state.committing = pending || state.journaling.destage;
+        if !state.committing {
+            return Step::Rest;
+        }
+        if let Some(journal) = self.journal_for(state) {
+            state.journaling.in_flight = true;
+            return Step::Journal(journal);
+        }
+        // What only the journal has goes along with what is pending.
+        if !state.tail.has_frozen_unwritten() || state.journaling.since.is_some() {
             self.freeze_open(state);
         }
-        let next = state.tail.next_to_write();
-        state.committing = next.is_some();
-        next
+        let chunks = state.tail.next_to_write();
+        assert!(!chunks.is_empty(), "what is pending or to be destaged is in a chunk");
+        Step::Write(chunks)
     }
 
-    async fn write_chunk(&self, chunk: &Chunk) -> Result<(), FsError> {
-        let file = self.file_for_writing(chunk.segment).await?;
+    /// Writes the chunks, and what of them is in the journal alone, durably.
+    async fn write_chunks(&self, chunks: &[Rc<Chunk>], strict: bool) -> Result<(), FsError> {
+        let segment = chunks[0].segment;
+        let file = self.file_for_writing(segment).await?;
+        let journaled_to = self.state.borrow().tail.journaled_to(segment);
+        match chunks {
+            [chunk] if journaled_to.is_none() || chunk.block.len() > CHUNK_BYTES_MAX => {
+                self.write_chunk(&file, chunk).await?;
+            }
+            _ => {
+                let block = Chunk::joined(chunks, self.salt(segment), journaled_to);
+                file.write_at(chunks[0].start, block).await?;
+            }
+        }
+        // The topic may have been made relaxed since they were acknowledged.
+        if !strict && self.undestaged_since().is_some() {
+            file.sync().await?;
+        }
+        Ok(())
+    }
+
+    async fn write_chunk(&self, file: &UsedFile, chunk: &Chunk) -> Result<(), FsError> {
         if chunk.block.len() <= CHUNK_BYTES_MAX {
             return file.write_at(chunk.start, chunk.block.clone()).await;
         }
@@ -98,27 +166,38 @@ impl LogInner {
         Ok(())
     }
 
-    async fn on_written(self: &Rc<Self>, chunk: &Rc<Chunk>, strict: bool) {
+    async fn on_written(self: &Rc<Self>, chunks: &[Rc<Chunk>], strict: bool) {
         let sync_now = {
             let state = &mut *self.state.borrow_mut();
-            state.tail.on_written();
-            assert!(state.committed <= chunk.base_offset && chunk.end_offset <= state.end);
-            state.committed = chunk.end_offset;
+            let journaled = state.tail.journaled_bytes();
+            chunks.iter().for_each(|_| state.tail.on_written());
+            let committed = state.committed;
+            for chunk in chunks.iter().filter(|chunk| chunk.end_offset > committed) {
+                assert!(chunk.end_offset <= state.end);
+                state.committed = chunk.end_offset;
+                if strict {
+                    state.durable = chunk.end_offset;
+                } else {
+                    state.unsynced_records += chunk.records;
+                }
+            }
+            let bytes: u64 = chunks.iter().map(|chunk| chunk.to - chunk.from).sum();
             if state.unchecked_bytes == 0 {
                 self.storage.note_written(self);
             }
-            state.unchecked_bytes += chunk.to - chunk.from;
-            if strict {
-                state.durable = chunk.end_offset;
-            } else {
-                state.unsynced_records += chunk.records;
-            }
+            // What was journaled has been counted.
+            state.unchecked_bytes += bytes.saturating_sub(journaled);
             state.assert_ends();
             !strict && self.is_sync_due(state)
         };
-        self.storage.memory().on_chunk_written(self, chunk.cost());
-        self.waiters.wake_up_to(chunk.end_offset);
-        self.advanced.notify_all();
+        for chunk in chunks {
+            self.storage.memory().on_chunk_written(self, chunk.cost());
+        }
+        self.count_for_journal(None);
+        if let Some(last) = chunks.last() {
+            self.waiters.wake_up_to(last.end_offset);
+            self.advanced.notify_all();
+        }
         if sync_now {
             self.sync_relaxed().await;
         } else if !strict {

@@ -12,6 +12,7 @@ mod commit;
 mod committed;
 mod disk;
 mod indexes;
+mod journaling;
 mod lookup;
 mod prepare;
 mod read;
@@ -28,6 +29,7 @@ pub use append::Appended;
 pub(crate) use append::producer_batch;
 pub(crate) use checkpointing::{parse_snapshot_name, snapshot_name};
 pub use committed::Committed;
+pub(crate) use journaling::Journaled;
 pub use lookup::TimestampOffset;
 pub use read::ReadChunk;
 pub use retention::Retained;
@@ -49,6 +51,7 @@ use crate::directory::SegmentFile;
 use crate::epochs::{EpochEnd, LeaderEpochs};
 use crate::errors::Unavailable;
 use crate::index::IndexPolicy;
+use crate::journal::Journaling;
 use crate::open_files::{FileRole, UsedFile};
 use crate::options::LogOptions;
 use crate::producer::{ProducerDescription, Producers};
@@ -71,6 +74,8 @@ pub(crate) struct LogInner {
     pub topic: String,
     pub partition: i32,
     pub topic_id: Uuid,
+    /// Greater than that of any earlier opening of the log by this process.
+    pub ownership: u64,
     pub dir: RefCell<PathBuf>,
     pub options: RefCell<Rc<LogOptions>>,
     pub turn: Turn,
@@ -90,6 +95,8 @@ pub(crate) struct LogInner {
     pub exchanged: Event,
     pub waiters: Waiters,
     pub advanced: Event,
+    /// Notified when nothing is in the journal alone any more.
+    pub destaged: Event,
     /// Where reads from disk ended last, to recognise who reads on.
     pub read_ends: Cell<[i64; 4]>,
     pub state: RefCell<State>,
@@ -127,6 +134,7 @@ pub(crate) struct State {
     pub cleaned_to: i64,
     pub checkpoint: Checkpoint,
     pub checkpoint_sequence: u64,
+    pub journaling: Journaling,
 }
 
 impl Log {

@@ -12,6 +12,7 @@ use runtime::file::{File, FsError};
 
 use super::{LogInner, State};
 use crate::background;
+use crate::checkpoint::Checkpoint;
 use crate::directory::SegmentFile;
 use crate::errors::AppendError;
 use crate::open_files::FileRole;
@@ -35,8 +36,12 @@ impl LogInner {
         if let Err(error) = self.sync_names().await {
             self.abort(&error.path.clone(), &error);
         }
-        if clean {
-            self.change_checkpoint(|checkpoint| checkpoint.clean = false).await;
+        let journal = self.journal_to_name();
+        if clean || self.state.borrow().checkpoint.journal != journal {
+            let change = |checkpoint: &mut Checkpoint| {
+                (checkpoint.clean, checkpoint.journal) = (false, journal);
+            };
+            self.change_checkpoint(change).await;
         } else if let Err(error) = self.sync_checkpoint().await {
             // That it was not closed in order may be known to the kernel alone as well.
             self.abort(&error.path.clone(), &error);

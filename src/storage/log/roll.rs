@@ -43,6 +43,14 @@ impl LogInner {
     /// the turn.
     pub async fn roll(self: &Rc<Self>, now_ms: i64) -> Result<(), AppendError> {
         self.drain_relaxed().await;
+        // A start looks for what only the journal has in the newest segment alone.
+        self.bar_journal().await;
+        let rolled = self.roll_settled(now_ms).await;
+        self.unbar_journal();
+        rolled
+    }
+
+    async fn roll_settled(self: &Rc<Self>, now_ms: i64) -> Result<(), AppendError> {
         let base = self.state.borrow().end;
         assert!(self.state.borrow().active.size > 0, "an empty segment is not rolled");
         let jitter_ms = self.draw_jitter();

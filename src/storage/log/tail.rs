@@ -4,7 +4,8 @@
 //! read by nobody; a frozen one never changes, while it is written and ever after, and readers get
 //! slices of it. A chunk starts on a block boundary with the bytes of the block that its
 //! predecessor ended in, so that every write is whole blocks. A batch never crosses chunks.
-//! Chunks leave at the front, oldest first, and only when they are written.
+//! Chunks leave at the front, oldest first, and only when they are written to their segment: what
+//! is durable in the slot's journal alone stays, and a chunk of which that holds is filled on.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -25,6 +26,12 @@ const EXACT_BYTES_MAX: usize = 32 << 10;
 
 /// A write takes at most this many bytes, unless a single batch is larger.
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// Room for what goes to the journal: so much of a log is destaged in one write.
+pub const JOURNALED_BYTES: usize = 64 << 10;
+
+/// Chunks are put together to a write of at most this many bytes.
+const JOINED_BYTES_MAX: usize = 256 << 10;
 
 /// Where a batch of the tail is. Its segment is that of the chunk that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +87,8 @@ pub struct Tail {
     chunks: VecDeque<Rc<Chunk>>,
     /// How many of `chunks`, from the front, are written.
     written: usize,
+    /// Segment and position up to which the slot's journal has what is not written yet.
+    journaled_to: Option<(i64, u64)>,
     batches: VecDeque<TailBatch>,
     /// The block in which the log ends, read back because its chunk had left.
     carried: Option<Carried>,
@@ -152,6 +161,32 @@ impl OpenChunk {
 }
 
 impl Chunk {
+    /// Chunks that follow each other as one write, with the mark of a strict commit at its end. What
+    /// the journal has of them is durable already: the mark says so, as a replay brings it here
+    /// whatever becomes of this write.
+    pub fn joined(chunks: &[Rc<Chunk>], salt: TrailerSalt, journaled_to: Option<u64>) -> Block {
+        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else {
+            return Block::empty();
+        };
+        let used = (last.to - first.start) as usize;
+        let length = blocks_with_trailer(used);
+        let mut buffer = AlignedBuf::with_room(length);
+        buffer.put(&first.block[..(first.from - first.start) as usize]);
+        for chunk in chunks {
+            buffer.put(&chunk.block[(chunk.from - chunk.start) as usize..][..chunk.bytes_new()]);
+        }
+        assert_eq!(buffer.len(), used, "chunks leave no gap");
+        buffer.zero_to(length);
+        let start = journaled_to.unwrap_or(0).clamp(first.from, last.to);
+        let mark = Trailer { start_position: start, end_position: last.to };
+        mark.put(salt, &mut buffer[..length]);
+        buffer.freeze()
+    }
+
+    fn bytes_new(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+
     /// The batches at `from..to` of the segment, without a copy.
     pub fn slice(&self, from: u64, to: u64) -> Bytes {
         assert!(self.from <= from && from < to && to <= self.to, "outside of the chunk");
@@ -184,7 +219,9 @@ impl Tail {
     pub fn expected_bytes(&self) -> usize {
         // A chunk that was too small for what came during one write.
         let outgrown = self.open.as_ref().map_or(0, |open| 2 * open.used());
-        self.last_commit_bytes.max(outgrown).max(CHUNK_BYTES_EXPECTED)
+        let expected = self.last_commit_bytes.max(outgrown).max(CHUNK_BYTES_EXPECTED);
+        // What several commits have filled says little of the next one.
+        if self.journaled_to.is_some() { expected.min(JOURNALED_BYTES) } else { expected }
     }
 
     /// The block that `position` lies in, up to `position`, when it is still here.
@@ -251,22 +288,97 @@ impl Tail {
             || self.open.as_ref().is_some_and(|open| open.end_offset > open.base_offset)
     }
 
-    /// The oldest chunk that is not written yet. The open chunk must have been frozen if it is
-    /// to be seen.
-    /// Bytes of batches that no write has taken yet.
+    /// Bytes of batches that are in no segment and in no journal yet.
     pub fn pending_bytes(&self) -> usize {
-        let frozen = self.chunks.iter().skip(self.written).map(|chunk| chunk.to - chunk.from);
-        let open = self.open.as_ref().map_or(0, |open| open.start + open.used() as u64 - open.from);
-        (frozen.sum::<u64>() + open) as usize
+        self.unwritten(|_, piece| piece.len()).sum()
     }
 
-    pub fn next_to_write(&self) -> Option<Rc<Chunk>> {
-        self.chunks.get(self.written).cloned()
+    /// Position in the segment up to which the journal has what is not written yet.
+    pub fn journaled_to(&self, segment: i64) -> Option<u64> {
+        self.journaled_to.filter(|(found, _)| *found == segment).map(|(_, to)| to)
     }
 
-    /// The chunk that `next_to_write` gave is written.
+    /// Bytes of batches that only the journal has.
+    pub fn journaled_bytes(&self) -> u64 {
+        let Some((_, to)) = self.journaled_to else { return 0 };
+        let open = self.open.as_ref().map(|open| open.from);
+        let from = self.chunks.get(self.written).map(|chunk| chunk.from).or(open);
+        from.map_or(0, |from| to.saturating_sub(from))
+    }
+
+    /// Bytes of memory that chunks hold which are in no segment yet.
+    pub fn unwritten_cost(&self) -> usize {
+        let frozen = self.chunks.iter().skip(self.written).map(|chunk| chunk.cost());
+        frozen.sum::<usize>() + self.open.as_ref().map_or(0, |open| open.lease.bytes())
+    }
+
+    /// What is pending in this segment, in order; none when some of it belongs into another.
+    pub fn pending_in(&self, segment: i64) -> Option<impl Iterator<Item = &[u8]>> {
+        let whole = self.unwritten(|found, _| found == segment).all(|same| same);
+        whole.then(|| self.unwritten(|_, piece| piece))
+    }
+
+    /// The parts of unwritten chunks that are not journaled, by their segments.
+    fn unwritten<'a, T>(
+        &'a self,
+        take: impl Fn(i64, &'a [u8]) -> T + 'a,
+    ) -> impl Iterator<Item = T> + 'a {
+        let frozen = self.chunks.iter().skip(self.written);
+        let frozen = frozen.map(|chunk| {
+            let used = (chunk.to - chunk.start) as usize;
+            (chunk.segment, chunk.start, chunk.from, &chunk.block[..used])
+        });
+        let open = self.open.iter().map(|open| {
+            let filled: &[u8] = &open.buffer;
+            (open.segment, open.start, open.from, filled)
+        });
+        frozen.chain(open).filter_map(move |(segment, start, from, bytes)| {
+            let from = match self.journaled_to {
+                Some((journaled, to)) if journaled == segment => from.max(to),
+                _ => from,
+            };
+            let rest = bytes.get((from - start) as usize..)?;
+            (!rest.is_empty()).then(|| take(segment, rest))
+        })
+    }
+
+    /// The journal has everything before this position.
+    pub fn on_journaled(&mut self, segment: i64, to: u64) {
+        assert!(self.journaled_to.is_none_or(|known| known < (segment, to)));
+        self.journaled_to = Some((segment, to));
+    }
+
+    /// The oldest chunks that are not written yet, as many as one write takes. The open chunk must
+    /// have been frozen if it is to be seen.
+    pub fn next_to_write(&self) -> Vec<Rc<Chunk>> {
+        let mut next: Vec<Rc<Chunk>> = Vec::new();
+        let mut bytes = 0;
+        for chunk in self.chunks.iter().skip(self.written) {
+            let last = next.last();
+            let follows = last.is_none_or(|last| last.segment == chunk.segment);
+            bytes += chunk.block.len();
+            // Chunks are put together by a copy: worth it for those that are small.
+            let joins =
+                last.is_none() || (self.journaled_to.is_some() && bytes <= JOINED_BYTES_MAX);
+            if !follows || !joins {
+                break;
+            }
+            next.push(Rc::clone(chunk));
+        }
+        next
+    }
+
+    pub fn has_frozen_unwritten(&self) -> bool {
+        self.chunks.len() > self.written
+    }
+
+    /// The oldest unwritten chunk is written.
     pub fn on_written(&mut self) {
         assert!(self.written < self.chunks.len());
+        let chunk = &self.chunks[self.written];
+        if self.journaled_to.is_some_and(|to| to <= (chunk.segment, chunk.to)) {
+            self.journaled_to = None;
+        }
         self.written += 1;
     }
 

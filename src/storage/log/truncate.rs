@@ -16,6 +16,7 @@ use crate::directory::SegmentFile;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::errors::{ReadError, TruncateError};
 use crate::index::SegmentIndex;
+use crate::journal::EntryKind;
 use crate::open_files::FileRole;
 use crate::producer::{ProducerSnapshot, Producers};
 use crate::segment::{ActiveSegment, IndexFlushed, IndexSums, RollsFrom};
@@ -49,7 +50,7 @@ impl Log {
             return Ok(self.log_end_offset());
         }
         let _uncleaned = log.clean_turn.keep_off().await;
-        log.wait_until_written().await;
+        log.settle_in_segments().await;
         log.sync_relaxed().await;
         // Nothing that works in the background may hold on to what goes.
         log.finish_sealed().await;
@@ -58,6 +59,7 @@ impl Log {
         let _saving = log.save_turn.take().await;
         let cut = log.plan_cut(offset).await?;
         let end = cut.end;
+        log.fence_in_journal(EntryKind::Truncated).await;
         log.move_recovery_point_back(&cut).await?;
         log.cut_files(&cut).await?;
         log.install_cut(cut);

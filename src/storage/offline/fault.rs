@@ -57,6 +57,12 @@ pub enum FaultKind {
     Unfinished { bytes: u64 },
     #[error("{bytes} bytes behind the last batch: {reason}")]
     Behind { bytes: u64, reason: &'static str },
+    /// After a crash: nothing is lost.
+    #[error("the next {bytes} bytes of batches are in the journal of slot {slot} alone")]
+    Journaled { slot: u32, bytes: u64 },
+    /// A start found that they cannot be brought here.
+    #[error("batches that only the journal had are missing: {reason}")]
+    Undestaged { reason: String },
     #[error("the index file is missing")]
     IndexMissing,
     #[error("the index is damaged: {0}")]
@@ -126,6 +132,7 @@ impl FaultKind {
             || matches!(
                 self,
                 FaultKind::Identity(_)
+                    | FaultKind::Undestaged { .. }
                     | FaultKind::ForeignCheckpoint
                     | FaultKind::Exchange(_)
                     | FaultKind::Entries(_)

@@ -17,6 +17,7 @@ use crate::directory::{IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile}
 use crate::envelope::EnvelopeError;
 use crate::epochs::{EPOCHS_FILE_NAME, LeaderEpochs};
 use crate::index::{OffsetIndex, TimeIndex};
+use crate::journal::{LEFTOVER_FILE_NAME, Leftover};
 use crate::log::parse_snapshot_name;
 use crate::producer::ProducerSnapshot;
 use crate::segment::{Chain, REGISTER_FILE_NAME, RegisteredSegment, TrailerSalt, register};
@@ -67,6 +68,7 @@ impl LogCheck {
         check.read_producers()?;
         check.read_exchange()?;
         check.read_segments(options)?;
+        check.read_leftover()?;
         check.compare_end();
         Ok(check)
     }
@@ -229,6 +231,21 @@ impl LogCheck {
                 self.fault(EXCHANGE_FILE_NAME, 0, FaultKind::Exchange(error));
             }
         }
+        Ok(())
+    }
+
+    fn read_leftover(&mut self) -> Result<(), OfflineError> {
+        if !self.has(LEFTOVER_FILE_NAME) {
+            return Ok(());
+        }
+        let reason = match Leftover::from_file(&self.read(LEFTOVER_FILE_NAME)?) {
+            Ok(leftover) => leftover.reason,
+            Err(error) => {
+                self.refuse_newer(LEFTOVER_FILE_NAME, &error)?;
+                error.to_string()
+            }
+        };
+        self.fault(LEFTOVER_FILE_NAME, 0, FaultKind::Undestaged { reason });
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod access;
 mod dump;
 mod fault;
 mod index_check;
+mod journals;
 mod log_check;
 mod repair;
 mod segment_check;
@@ -19,6 +20,7 @@ mod window;
 pub use access::{CLEAN_STOP_FILE_NAME, LOCK_FILE_NAME};
 pub use dump::{Dump, DumpLine, DumpOptions, dump};
 pub use fault::{Fault, FaultKind};
+pub use journals::journaled;
 pub use repair::{CutLog, RepairReport, repair};
 pub use verify::{VerifyReport, verify};
 
@@ -41,6 +43,8 @@ pub struct VerifyOptions {
 pub enum OfflineError {
     #[error("a broker uses {}{holder}; stop it first", data_dir.display())]
     InUse { data_dir: PathBuf, holder: String },
+    #[error("{0}; start the broker once, which brings them here or says why it cannot")]
+    Journaled(Box<Fault>),
     #[error("{} is no log's directory, no file of one, no data directory", .0.display())]
     NotALog(PathBuf),
     #[error("{} has a format that this program does not know: {reason}", path.display())]

@@ -15,6 +15,7 @@ use protocol::Uuid;
 
 use super::access::{Access, CLEAN_STOP_FILE_NAME};
 use super::fault::{Fault, FaultKind};
+use super::journals::Journals;
 use super::log_check::{LogCheck, names_in};
 use super::verify::is_log;
 use super::{OfflineError, VerifyOptions};
@@ -23,6 +24,7 @@ use crate::compaction::CLEANED_TO_FILE_NAME;
 use crate::compaction::exchange::EXCHANGE_FILE_NAME;
 use crate::directory::{IDENTITY_FILE_NAME, Identity, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
+use crate::journal::LEFTOVER_FILE_NAME;
 use crate::log::parse_snapshot_name;
 use crate::segment::REGISTER_FILE_NAME;
 
@@ -82,6 +84,9 @@ pub fn repair(dir: &Path, options: VerifyOptions) -> Result<RepairReport, Offlin
         return Err(OfflineError::NotALog(dir));
     }
     let log = LogCheck::of(&dir, options)?;
+    if let Some(fault) = Journals::of(access.data_dir.as_deref())?.fault_of(&log) {
+        return Err(OfflineError::Journaled(Box::new(fault)));
+    }
     let mut report = RepairReport { faults: log.faults.clone(), ..RepairReport::default() };
     let mends_itself = |fault: &Fault| {
         matches!(fault.kind, FaultKind::Unfinished { .. } | FaultKind::ExchangeUnfinished)
@@ -103,11 +108,15 @@ pub fn repair(dir: &Path, options: VerifyOptions) -> Result<RepairReport, Offlin
     }
     let cut = first_loss(&log);
     let end = cut.as_ref().map_or(log.end_offset, |cut| cut.from);
-    write_checkpoint(&log, identity, end, cut.is_some())?;
+    let incomplete = log.faults.iter().any(|it| matches!(it.kind, FaultKind::Undestaged { .. }));
+    write_checkpoint(&log, identity, end, cut.is_some() || incomplete)?;
     remove_derived(&log, &mut report)?;
     if let Some(cut) = &cut {
         remove_from(&log, cut, end)?;
     }
+    // Last: until here a start refuses the log.
+    remove_if_there(&dir.join(LEFTOVER_FILE_NAME))?;
+    sync_dir(&dir)?;
     report.cut = cut;
     Ok(report)
 }
@@ -173,6 +182,7 @@ fn write_checkpoint(
         log_start_offset: log_start.min(end).max(first.min(end)),
         recovery_point: RecoveryPoint::at_start(first.min(end)),
         producers_offset: -1,
+        journal: None,
     };
     let sequence = log.checkpoint.map_or(0, |(sequence, _)| sequence);
     let mut file = vec![0; 2 * SLOT_BYTES];

@@ -249,7 +249,7 @@ impl<'a> SegmentCheck<'a> {
             Ok(header) => Some(header.size_in_bytes()),
             Err(_) => None,
         };
-        let mut survey = Survey::at(position);
+        let mut survey = Survey::at(position, self.chain.next_offset);
         let extent = position + batch_bytes.unwrap_or(HEADER_BYTES) as u64;
         let mut at = position - position % BLOCK as u64;
         while at < self.window.length() {

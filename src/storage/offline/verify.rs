@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::access::Access;
 use super::fault::{Fault, FaultKind};
+use super::journals::Journals;
 use super::log_check::{LogCheck, names_in};
 use super::{OfflineError, VerifyOptions};
 use crate::checkpoint::CHECKPOINT_FILE_NAME;
@@ -54,19 +55,20 @@ impl fmt::Display for VerifyReport {
 /// a data directory.
 pub fn verify(path: &Path, options: VerifyOptions) -> Result<VerifyReport, OfflineError> {
     let path = path.canonicalize().map_err(OfflineError::io("find", path))?;
-    let _access = Access::to(&path)?;
+    let access = Access::to(&path)?;
+    let journals = Journals::of(access.data_dir.as_deref())?;
     let mut report = VerifyReport::default();
     if path.is_file() {
         let of_segment = path.file_name().and_then(|name| SegmentFile::parse(name.to_str()?));
         let (Some(_), Some(dir)) = (of_segment, path.parent()) else {
             return Err(OfflineError::NotALog(path));
         };
-        report.add(LogCheck::of(dir, options)?);
+        report.add(LogCheck::of(dir, options)?, &journals);
         return Ok(report);
     }
     let names = names_in(&path)?;
     if is_log(&names) {
-        report.add(LogCheck::of(&path, options)?);
+        report.add(LogCheck::of(&path, options)?, &journals);
         return Ok(report);
     }
     if is_entry_log(&names) {
@@ -81,7 +83,7 @@ pub fn verify(path: &Path, options: VerifyOptions) -> Result<VerifyReport, Offli
         }
         let inside = names_in(&dir)?;
         if parse_log_dir_name(&name).is_some() && is_log(&inside) {
-            report.add(LogCheck::of(&dir, options)?);
+            report.add(LogCheck::of(&dir, options)?, &journals);
         } else if is_entry_log(&inside) {
             report.faults.extend(check_entry_log(&dir, &inside)?);
             report.logs += 1;
@@ -94,7 +96,8 @@ pub fn verify(path: &Path, options: VerifyOptions) -> Result<VerifyReport, Offli
 }
 
 impl VerifyReport {
-    fn add(&mut self, log: LogCheck) {
+    fn add(&mut self, log: LogCheck, journals: &Journals) {
+        self.faults.extend(journals.fault_of(&log));
         self.logs += 1;
         self.segments += log.segments.len() as u64;
         self.batches += log.batches;

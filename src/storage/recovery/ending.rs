@@ -10,7 +10,8 @@
 //! ```text
 //! mark whose commit starts behind the bad batch          damage: it had been acknowledged
 //! bytes farther behind it than one commit reaches        damage: likewise
-//! a sector of the bad batch that is still zero           torn
+//! a sector of the bad batch, before the mark's end,
+//! that is still zero                                     torn
 //! otherwise                                              damage: every sector was written
 //! ```
 
@@ -40,22 +41,25 @@ pub enum Ending {
 pub struct Survey {
     /// Position behind the last byte that is neither zero nor part of a mark.
     pub written_to: u64,
-    /// The latest start of a commit that a mark tells of.
-    newest_start: Option<u64>,
-    /// A sector of the bad batch has nothing in it.
-    old_sector: bool,
+    /// The latest commit that a mark tells of.
+    newest: Option<Trailer>,
+    /// Where the first sector of the bad batch begins that has nothing in it.
+    old_sector: Option<u64>,
+    /// The base offset that the bad batch must have had.
+    base_offset: i64,
 }
 
-/// Judges what stands at `position`, where the next batch was expected. `batch_bytes` is its size
-/// when its header can be believed.
+/// Judges what stands at `position`, where the batch from `base_offset` on was expected.
+/// `batch_bytes` is its size when its header can be believed.
 pub async fn judge(
     scanner: &mut Scanner,
     position: u64,
+    base_offset: i64,
     batch_bytes: Option<usize>,
     salt: TrailerSalt,
 ) -> Result<Ending, FsError> {
     let extent = position + batch_bytes.unwrap_or(HEADER_BYTES) as u64;
-    let mut survey = Survey::at(position);
+    let mut survey = Survey::at(position, base_offset);
     let mut block_at = position - position % BLOCK as u64;
     // Whatever a later commit left begins within one commit's reach.
     let far = position + 2 * reach(batch_bytes);
@@ -72,8 +76,13 @@ pub async fn judge(
 
 impl Survey {
     /// Of what stands behind an end at `position`.
-    pub fn at(position: u64) -> Survey {
-        Survey { written_to: position, ..Survey::default() }
+    pub fn at(position: u64, base_offset: i64) -> Survey {
+        Survey { written_to: position, base_offset, ..Survey::default() }
+    }
+
+    /// Whether so many first bytes of the batch are other than zero: they begin with its offset.
+    fn begins_with_something(&self, bytes: u64) -> bool {
+        bytes >= 8 || self.base_offset >> (8 * (8 - bytes)) != 0
     }
 
     pub fn look_at(
@@ -86,7 +95,7 @@ impl Survey {
     ) {
         let mark = Trailer::find(salt, block, at);
         if let Some(mark) = mark {
-            self.newest_start = self.newest_start.max(Some(mark.start_position));
+            self.newest = self.newest.into_iter().chain([mark]).max_by_key(|it| it.end_position);
         }
         for (number, sector) in block.chunks(SECTOR).enumerate() {
             let start = at + (number * SECTOR) as u64;
@@ -104,14 +113,16 @@ impl Survey {
                     let from = start.max(position);
                     self.written_to = self.written_to.max(from + last as u64 + 1);
                 }
-                None if start < extent => self.old_sector = true,
+                None if start < extent && self.begins_with_something(end - start.max(position)) => {
+                    self.old_sector = self.old_sector.or(Some(start));
+                }
                 None => {}
             }
         }
     }
 
     pub fn verdict(&self, position: u64, batch_bytes: Option<usize>) -> Ending {
-        if self.newest_start.is_some_and(|start| start > position) {
+        if self.newest.is_some_and(|mark| mark.start_position > position) {
             return Ending::Damaged { reason: "later commits had been acknowledged" };
         }
         if self.written_to == position {
@@ -120,7 +131,10 @@ impl Survey {
         if self.written_to - position > reach(batch_bytes) {
             return Ending::Damaged { reason: "more follows than one write can hold" };
         }
-        if self.old_sector {
+        // The size that a damaged batch says may reach beyond its commit, whose mark is known here.
+        let mark = self.newest.filter(|mark| mark.end_position > position);
+        let end = mark.map_or(u64::MAX, |mark| mark.end_position);
+        if self.old_sector.is_some_and(|old| old < end) {
             return Ending::Torn { bytes: self.written_to - position };
         }
         Ending::Damaged { reason: "all of it was written once" }

@@ -15,6 +15,7 @@ use crate::compaction::exchange::CLEANED_SUFFIX;
 use crate::directory::{DELETED_SUFFIX, IDENTITY_FILE_NAME, Identity, IdentityError, SegmentFile};
 use crate::epochs::EPOCHS_FILE_NAME;
 use crate::errors::OpenError;
+use crate::journal::LEFTOVER_FILE_NAME;
 use crate::log::parse_snapshot_name;
 use crate::segment::{REGISTER_FILE_NAME, RegisteredSegment};
 
@@ -28,6 +29,8 @@ pub struct Inventory {
     pub has_epochs: bool,
     /// A file says up to where the log was cleaned.
     pub has_cleaned_to: bool,
+    /// A journal had batches that are not in the segments.
+    pub has_journal_leftover: bool,
     pub checkpoint: Checkpoint,
     pub checkpoint_sequence: u64,
     /// The checkpoint could not be read and says only what the segments' names say.
@@ -47,13 +50,7 @@ pub struct Inventory {
 impl Inventory {
     /// Looks at the directory and whose it is. Changes nothing.
     pub async fn take(dir: &Path, identity: Identity) -> Result<Inventory, OpenError> {
-        let entries = match runtime::fs::list(dir).await {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(OpenError::Missing(dir.to_path_buf()));
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let entries = entries_of(dir).await?;
         let mut segments = BTreeMap::new();
         let (mut snapshots, mut leftovers) = (Vec::new(), Vec::new());
         let mut unfinished = Vec::new();
@@ -77,7 +74,8 @@ impl Inventory {
         // A deletion whose renames were lost in part.
         unfinished.extend(orphans(&entries, &segments));
         unfinished.extend(take_unborn(&mut segments));
-        let [has_identity, has_checkpoint, has_epochs, has_register, has_cleaned_to] = found;
+        let [has_identity, has_checkpoint, has_epochs, has_register, has_cleaned_to, has_leftover] =
+            found;
         if segments.is_empty() && (!has_checkpoint || is_beginning(dir).await?) {
             // A creation that was cut short, which may be begun again.
             return Err(OpenError::Missing(dir.to_path_buf()));
@@ -109,6 +107,7 @@ impl Inventory {
             snapshots,
             has_epochs,
             has_cleaned_to,
+            has_journal_leftover: has_leftover,
             checkpoint,
             checkpoint_sequence,
             checkpoint_lost,
@@ -151,6 +150,15 @@ impl Inventory {
             }
         });
         Ok(())
+    }
+}
+
+async fn entries_of(dir: &Path) -> Result<Vec<Entry>, OpenError> {
+    match runtime::fs::list(dir).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(OpenError::Missing(dir.to_path_buf()))
+        }
+        listed => Ok(listed?),
     }
 }
 
@@ -261,13 +269,15 @@ fn guessed_checkpoint(identity: Identity, segments: &BTreeMap<i64, u64>) -> Chec
         log_start_offset: first,
         recovery_point: RecoveryPoint::at_start(first),
         producers_offset: -1,
+        journal: None,
     }
 }
 
-const KNOWN: [&str; 5] = [
+const KNOWN: [&str; 6] = [
     IDENTITY_FILE_NAME,
     CHECKPOINT_FILE_NAME,
     EPOCHS_FILE_NAME,
     REGISTER_FILE_NAME,
     CLEANED_TO_FILE_NAME,
+    LEFTOVER_FILE_NAME,
 ];

@@ -17,7 +17,7 @@ mod walk;
 pub use derived::{Entries, load_index};
 pub use ending::{Ending, Survey};
 pub use inventory::{Inventory, is_beginning};
-pub use scanner::Scanner;
+pub use scanner::{Scanner, Step};
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,7 @@ use crate::directory::{Identity, SegmentFile};
 use crate::epochs::LeaderEpochs;
 use crate::errors::OpenError;
 use crate::index::SegmentIndex;
+use crate::journal::{LEFTOVER_FILE_NAME, Leftover, Refused, retry};
 use crate::log::{Log, LogInner, State};
 use crate::options::LogOptions;
 use crate::producer::Producers;
@@ -85,7 +86,11 @@ pub async fn open(
 ) -> Result<(Log, RecoveryReport), OpenError> {
     let dir = storage.log_dir(topic, identity.partition);
     finish_exchange(&dir, identity).await?;
-    let inventory = Inventory::take(&dir, identity).await?;
+    let mut inventory = Inventory::take(&dir, identity).await?;
+    if inventory.has_journal_leftover {
+        apply_leftover(storage, topic, identity, &dir).await?;
+        inventory = Inventory::take(&dir, identity).await?;
+    }
     let checkpoint = inventory.checkpoint;
     let log = blank(storage, topic, identity, options, checkpoint, inventory.checkpoint_sequence);
     let mut walk = Walk::new(&log.inner, &inventory);
@@ -135,6 +140,36 @@ async fn finish_exchange(dir: &Path, identity: Identity) -> Result<(), OpenError
     }
 }
 
+/// Batches that a journal had and the segment did not take, when the host started.
+async fn apply_leftover(
+    storage: &Storage,
+    topic: &str,
+    identity: Identity,
+    dir: &std::path::Path,
+) -> Result<(), OpenError> {
+    let path = dir.join(LEFTOVER_FILE_NAME);
+    let file = runtime::fs::read(&path).await?;
+    let (offset, applied) = match Leftover::from_file(&file) {
+        Ok(leftover) => {
+            let first = leftover.entries.first();
+            let offset = first.map_or(-1, |entry| entry.head.base_offset);
+            (offset, retry(storage, topic, identity, &leftover).await)
+        }
+        Err(error) => (-1, Err(Refused::Damaged(error.to_string()))),
+    };
+    // What cannot be read now is tried again later.
+    if let Err(Refused::Io(error)) = applied {
+        return Err(error.into());
+    }
+    if let Err(reason) = applied {
+        let reason = format!("batches that only the journal had are missing: {reason}");
+        return Err(OpenError::Damaged { file: path, offset, position: 0, reason });
+    }
+    runtime::fs::remove_file(&path).await?;
+    runtime::fs::sync_dir(dir).await?;
+    Ok(())
+}
+
 /// The log that `create_log` has just made.
 pub fn empty_log(
     storage: &Storage,
@@ -162,6 +197,7 @@ fn blank(
         topic: topic.to_owned(),
         partition: identity.partition,
         topic_id: identity.topic_id,
+        ownership: runtime::time::now().as_nanos(),
         dir: RefCell::new(storage.log_dir(topic, identity.partition)),
         options: RefCell::new(options),
         turn: Default::default(),
@@ -177,6 +213,7 @@ fn blank(
         register_turn: Default::default(),
         waiters: Default::default(),
         advanced: Event::new(),
+        destaged: Event::new(),
         read_ends: Cell::new([-1; 4]),
         state: RefCell::new(state),
     };
@@ -232,5 +269,6 @@ fn blank_state(storage: &Storage, checkpoint: Checkpoint, checkpoint_sequence: u
         cleaned_to: compaction::NOWHERE,
         checkpoint,
         checkpoint_sequence,
+        journaling: Default::default(),
     }
 }

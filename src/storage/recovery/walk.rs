@@ -221,7 +221,14 @@ impl<'a> Walk<'a> {
                 Some(next) if next == self.chain.next_offset => false,
                 // Offsets are missing at a segment's end, and nothing else is there.
                 Some(next) if self.chain.gaps && next > self.chain.next_offset => {
-                    let ending = judge(&mut scanner, position, None, self.log.salt(base)).await?;
+                    let ending = judge(
+                        &mut scanner,
+                        position,
+                        self.chain.next_offset,
+                        None,
+                        self.log.salt(base),
+                    )
+                    .await?;
                     if ending == Ending::Clean {
                         self.chain.next_offset = next;
                     }
@@ -289,12 +296,13 @@ impl<'a> Walk<'a> {
         let header = scanner.header_at(position, &self.chain).await?;
         let batch_bytes = header.ok().map(|header| header.size_in_bytes());
         let salt = self.log.salt(base);
-        let mut ending = judge(scanner, position, batch_bytes, salt).await?;
+        let mut ending =
+            judge(scanner, position, self.chain.next_offset, batch_bytes, salt).await?;
         for (later_base, length) in later.iter().copied() {
             let file = self.log.file_for_writing(later_base).await?;
             let mut later_scanner = Scanner::new(file, length);
             let salt = self.log.salt(later_base);
-            let blank = judge(&mut later_scanner, 0, None, salt).await?;
+            let blank = judge(&mut later_scanner, 0, later_base, None, salt).await?;
             if blank != Ending::Clean && !matches!(ending, Ending::Damaged { .. }) {
                 // Nothing is written to a segment before the one before it is whole.
                 ending = Ending::Damaged { reason: "a later segment holds batches" };

@@ -5,7 +5,8 @@
 //! begins only when the one before it is on stable storage, so where a valid mark stands,
 //! everything before its *start* was on stable storage once. That is what tells damage from a torn
 //! write: a bad batch before a mark's start was whole once; only one behind it can belong to the
-//! commit that a power loss cut short (its sectors land in any order, the mark perhaps first).
+//! commit that a power loss cut short (its sectors land in any order, the mark perhaps first). What
+//! the slot's journal has of a commit is durable before it, and the mark's start lies behind that.
 //!
 //! A sealed segment is cut to its batches, so a mark never meets another reader of the format.
 //!

@@ -18,7 +18,7 @@ use protocol::batch::{BatchBuilder, Codec, NewRecord, ValidBatch};
 use runtime::local::Budget;
 use runtime::sim::{Options, SimHost, Simulation};
 use runtime::{Config, Core, Exit, time};
-use storage::{Log, LogOptions, Storage, StorageConfig};
+use storage::{JournalConfig, Log, LogOptions, Owners, Storage, StorageConfig};
 
 const TOPIC_ID: Uuid = Uuid([3; 16]);
 const PRODUCER: i64 = 77;
@@ -34,6 +34,8 @@ struct Known {
     /// A log start or a cut that was asked for and not answered.
     log_start_asked: i64,
     cut_asked: Option<i64>,
+    /// It was asked to be deleted and made again, and that was not answered.
+    deletion_asked: bool,
     next_sequence: i32,
     lives: u64,
     cut_bytes: u64,
@@ -50,6 +52,8 @@ fn with<T>(known: &Shared, change: impl FnOnce(&mut Known) -> T) -> T {
 struct World {
     relaxed: bool,
     power_loss: bool,
+    /// Two slots with journals, between which the log moves.
+    journal: bool,
 }
 
 fn options(world: World) -> Rc<LogOptions> {
@@ -62,9 +66,30 @@ fn options(world: World) -> Rc<LogOptions> {
     })
 }
 
-fn storage() -> Storage {
+fn storage(world: World) -> Storage {
     let budget = Budget::new(4 << 20);
-    Storage::new(StorageConfig::new(PathBuf::from("/data"), budget))
+    let mut config = StorageConfig::new(PathBuf::from("/data"), budget);
+    config.journal = world.journal.then_some(JournalConfig {
+        bytes: 256 << 10,
+        commit_bytes_max: 8000,
+        memory_bytes_max: 200 << 10,
+        prewrite_after: 3,
+    });
+    Storage::new(config)
+}
+
+/// The slots' storages, after what their journals held is in the segments.
+async fn storages(world: World) -> Result<Vec<Storage>, String> {
+    let storages: Vec<Storage> =
+        (0..1 + u32::from(world.journal)).map(|_| storage(world)).collect();
+    let replayed = storages[0].replay_journals(Owners::new()).await.map_err(|e| e.to_string())?;
+    if !replayed.damaged.is_empty() || !replayed.offline.is_empty() {
+        return Err(format!("replayed: {replayed:?}"));
+    }
+    for (slot, storage) in storages.iter().enumerate() {
+        storage.open_journal(slot as u32).await.map_err(|e| e.to_string())?;
+    }
+    Ok(storages)
 }
 
 /// The batch with this number: its producer's sequence, its epoch.
@@ -150,12 +175,15 @@ fn settle(known: &Shared, log: &Log) {
 
 /// One life of the process: open, check, then work until the end.
 async fn live(known: Shared, world: World) -> Result<(), String> {
-    let storage = storage();
     runtime::fs::create_dir_all("/data").await.map_err(|e| e.to_string())?;
     runtime::fs::sync_dir("/").await.map_err(|e| e.to_string())?;
+    let storages = storages(world).await?;
+    let mut owner = if world.journal { time::random_u64() as usize % storages.len() } else { 0 };
+    let storage = &storages[owner];
     let opened = storage.open_or_create("t", 0, TOPIC_ID, options(world)).await;
     let (mut log, report) = opened.map_err(|error| format!("does not open: {error}"))?;
     with(&known, |known| known.cut_bytes += report.cut_bytes);
+    settle_deletion(&known, &log);
     check(&known, &log, world).await?;
     settle(&known, &log);
     assert_remembered(&known, &log).await?;
@@ -173,7 +201,8 @@ async fn live(known: Shared, world: World) -> Result<(), String> {
             84..88 => cut(&known, &log, draw >> 8).await?,
             88..91 => {
                 log.close().await;
-                let opened = storage.open_log("t", 0, TOPIC_ID, options(world)).await;
+                owner = (draw >> 8) as usize % storages.len();
+                let opened = storages[owner].open_log("t", 0, TOPIC_ID, options(world)).await;
                 let (again, report) = opened.map_err(|e| format!("does not open again: {e}"))?;
                 if !report.clean {
                     return Err("a closed log is not clean".to_owned());
@@ -181,10 +210,30 @@ async fn live(known: Shared, world: World) -> Result<(), String> {
                 log = again;
             }
             91..96 => check(&known, &log, world).await?,
-            96 => storage.relieve(usize::MAX),
+            96 => storages[owner].relieve(usize::MAX),
+            97 if world.journal && draw >> 8 & 7 == 0 => {
+                with(&known, |known| known.deletion_asked = true);
+                log.delete().await.map_err(|e| e.to_string())?;
+                owner = (draw >> 16) as usize % storages.len();
+                let made = storages[owner].create_log("t", 0, TOPIC_ID, options(world)).await;
+                log = made.map_err(|e| format!("is not made again: {e}"))?;
+                settle_deletion(&known, &log);
+            }
             _ => time::sleep(Duration::from_millis(draw >> 8 & 0x1fff)).await,
         }
     }
+}
+
+/// A log that is empty although it was not is the one that was made again.
+fn settle_deletion(known: &Shared, log: &Log) {
+    with(known, |known| {
+        if known.deletion_asked && log.log_end_offset() == 0 {
+            known.batches.clear();
+            (known.acknowledged, known.log_start, known.log_start_asked) = (0, 0, 0);
+            (known.cut_asked, known.next_sequence) = (None, 0);
+        }
+        known.deletion_asked = false;
+    });
 }
 
 async fn append_some(known: &Shared, log: &Log, draw: u64) -> Result<(), String> {
@@ -247,8 +296,8 @@ fn start(simulation: &Simulation, host: &SimHost, known: &Shared, world: World) 
 }
 
 /// One seed: many lives, each ended at a moment of its own.
-fn run_seed(seed: u64, world: World) -> (u64, u64) {
-    let simulation = Simulation::new(seed, Options::default());
+fn run_seed(seed: u64, world: World, sabotage: Option<&'static str>) -> Outcome {
+    let simulation = Simulation::new(seed, Options { sabotage, ..Options::default() });
     let host = simulation.add_host("host");
     let known: Shared = Shared::default();
     for _ in 0..12 {
@@ -256,18 +305,23 @@ fn run_seed(seed: u64, world: World) -> (u64, u64) {
         // Often while it still recovers.
         let longest = if simulation.below(3) == 0 { 8_000 } else { 400_000 };
         simulation.run_for(Duration::from_micros(simulation.below(longest)));
-        if let Some(failure) = with(&known, |known| known.failure.take()) {
-            panic!("seed {seed}: {failure}");
+        let failure = with(&known, |known| known.failure.take());
+        let exit = simulation.exited(&host).map(|exit| format!("{exit:?}"));
+        if let Some(failure) = failure.or(exit) {
+            return Err(format!("seed {seed}: {failure}"));
         }
-        assert!(simulation.exited(&host).is_none(), "seed {seed}: {:?}", simulation.exited(&host));
         if world.power_loss && simulation.below(2) == 0 {
             simulation.power_loss(&host);
         } else {
             simulation.kill(&host);
         }
     }
-    with(&known, |known| (known.lives, known.cut_bytes))
+    let reached = simulation.reached();
+    Ok(with(&known, |known| (known.lives, known.cut_bytes, reached)))
 }
+
+/// Lives, bytes that were cut, points of the code that were passed; or what went wrong.
+type Outcome = Result<(u64, u64, BTreeMap<&'static str, u64>), String>;
 
 fn run_seeds(world: World, count: u64) {
     let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
@@ -276,31 +330,90 @@ fn run_seeds(world: World, count: u64) {
         None => (0..count, false),
     };
     let (mut lives, mut cut) = (0, 0);
+    let mut reached: BTreeMap<&'static str, u64> = BTreeMap::new();
     for seed in seeds {
-        let (more, bytes) = run_seed(seed, world);
+        let (more, bytes, points) =
+            run_seed(seed, world, None).unwrap_or_else(|why| panic!("{why}"));
         lives += more;
         cut += u64::from(bytes > 0);
+        points.into_keys().for_each(|point| *reached.entry(point).or_default() += 1);
     }
+    let missed = JOURNAL_POINTS.iter().filter(|point| !reached.contains_key(**point));
+    let missed: Vec<_> = missed.filter(|_| world.journal && !few).collect();
+    assert!(missed.is_empty(), "never reached: {missed:?}");
     assert!(few || lives > count * 4, "{lives} lives are too few");
     assert!(few || !world.power_loss || cut > 0, "no write was ever torn");
 }
 
 #[test]
 fn a_strict_log_keeps_what_it_acknowledged_over_kills() {
-    run_seeds(World { relaxed: false, power_loss: false }, 60);
+    run_seeds(World { relaxed: false, power_loss: false, journal: false }, 60);
 }
 
 #[test]
 fn a_strict_log_keeps_what_it_acknowledged_over_losses_of_power() {
-    run_seeds(World { relaxed: false, power_loss: true }, 120);
+    run_seeds(World { relaxed: false, power_loss: true, journal: false }, 120);
 }
 
 #[test]
 fn a_relaxed_log_keeps_what_it_acknowledged_over_kills() {
-    run_seeds(World { relaxed: true, power_loss: false }, 60);
+    run_seeds(World { relaxed: true, power_loss: false, journal: false }, 60);
 }
 
 #[test]
 fn a_relaxed_log_loses_only_its_end_over_losses_of_power() {
-    run_seeds(World { relaxed: true, power_loss: true }, 60);
+    run_seeds(World { relaxed: true, power_loss: true, journal: false }, 60);
+}
+
+#[test]
+fn a_journaled_log_keeps_what_it_acknowledged_over_kills() {
+    run_seeds(World { relaxed: false, power_loss: false, journal: true }, 60);
+}
+
+#[test]
+fn a_journaled_log_keeps_what_it_acknowledged_over_losses_of_power() {
+    run_seeds(World { relaxed: false, power_loss: true, journal: true }, 120);
+}
+
+/// What the seeds of a journaled log must have come across between them.
+const JOURNAL_POINTS: [&str; 8] = [
+    "journal: file recycled",
+    "journal: fenced",
+    "journal: one copy of the state written",
+    "journal: one file written in full",
+    "journal: one piece replayed",
+    "journal: ready",
+    "journal: reset",
+    "journal: written",
+];
+
+/// Seeds among which one has to notice a broken guarantee.
+const SEEDS_TO_NOTICE: u64 = 1000;
+
+fn is_noticed(sabotage: &'static str) {
+    let world = World { relaxed: false, power_loss: true, journal: true };
+    let broken = |seed| {
+        let played = std::panic::catch_unwind(|| run_seed(seed, world, Some(sabotage)));
+        played.unwrap_or_else(|_| Err(format!("seed {seed} panicked"))).err()
+    };
+    let noticed = (0..SEEDS_TO_NOTICE).find_map(|seed| Some((seed, broken(seed)?)));
+    let (seed, why) = noticed.unwrap_or_else(|| panic!("{sabotage}: not noticed by any seed"));
+    eprintln!("{sabotage}: noticed by {why}");
+    let sound = run_seed(seed, world, None);
+    assert!(sound.is_ok(), "seed {seed} fails without sabotage, too");
+}
+
+#[test]
+fn a_file_recycled_before_it_is_destaged_is_noticed() {
+    is_noticed("recycle before destaged");
+}
+
+#[test]
+fn the_replay_of_a_cut_tail_is_noticed() {
+    is_noticed("replay a cut tail");
+}
+
+#[test]
+fn the_replay_of_a_deleted_topic_is_noticed() {
+    is_noticed("replay a deleted topic");
 }

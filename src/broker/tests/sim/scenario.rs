@@ -76,6 +76,7 @@ struct Plan {
     moves: bool,
     /// Groups of the consumer protocol, with as many members.
     consumers: u64,
+    journal_size: &'static str,
 }
 
 impl Plan {
@@ -101,6 +102,7 @@ impl Plan {
             tables: draw(2),
             moves: draw(4) > 0,
             consumers: draw(2),
+            journal_size: ["256KiB", "256KiB", "1MiB", "0"][draw(4) as usize],
         }
     }
 }
@@ -108,7 +110,7 @@ impl Plan {
 /// Runs a seed to its end, with a guarantee broken on purpose if one is named.
 pub fn play(seed: u64, sabotage: Option<&'static str>) -> Report {
     let plan = Plan::draw(seed);
-    let stage = Stage::new(seed, plan.slots, &SETTINGS, sabotage);
+    let stage = Stage::new(seed, plan.slots, &SETTINGS, sabotage, plan.journal_size);
     let addresses = (0..plan.slots).map(|slot| stage.address(slot)).collect();
     let run = Run::new(addresses);
     stage.start_server();
@@ -138,7 +140,7 @@ fn client<Fut: Future<Output = ()> + 'static>(stage: &Stage, run: &Rc<Run>, task
 /// served of it, and everything else must still be there.
 pub fn play_damaged(seed: u64) -> Report {
     let plan = Plan { faults: 0, tables: 0, relaxed: false, batches: 60, ..Plan::draw(seed) };
-    let stage = Stage::new(seed, plan.slots, &SETTINGS, None);
+    let stage = Stage::new(seed, plan.slots, &SETTINGS, None, plan.journal_size);
     let addresses = (0..plan.slots).map(|slot| stage.address(slot)).collect();
     let run = Run::new(addresses);
     stage.start_server();

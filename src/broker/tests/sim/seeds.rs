@@ -113,21 +113,26 @@ fn report_totals(count: u64, totals: &Totals) {
 
 #[test]
 fn acknowledged_records_survive_whatever_happens() {
-    let (first, count) = match number_from("CORETIDE_SIM_SEED") {
-        Some(seed) => (seed, 1),
-        None => (
-            number_from("CORETIDE_SIM_FIRST_SEED").unwrap_or(0),
-            number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT),
-        ),
-    };
-    if std::env::var_os("CORETIDE_SIM_LOG").is_some() {
-        broker::logs::init(broker::logs::LogFormat::Text);
-    }
+    let (first, count) = asked_for(1);
     let totals = run_seeds(|seed| play(seed, None), first, count);
     report_totals(count, &totals);
     check_reached(count, &totals.reached);
     let seeds: Vec<u64> = totals.failures.iter().map(|(seed, _)| *seed).collect();
     assert!(seeds.is_empty(), "seeds {seeds:?} failed; CORETIDE_SIM_SEED=<seed> replays one");
+}
+
+/// The first seed to run and how many: one by its number, or one in `one_in` of a range.
+fn asked_for(one_in: u64) -> (u64, u64) {
+    if std::env::var_os("CORETIDE_SIM_LOG").is_some() {
+        broker::logs::init(broker::logs::LogFormat::Text);
+    }
+    match number_from("CORETIDE_SIM_SEED") {
+        Some(seed) => (seed, 1),
+        None => (
+            number_from("CORETIDE_SIM_FIRST_SEED").unwrap_or(0),
+            number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT) / one_in,
+        ),
+    }
 }
 
 /// What many seeds together must have come across, or they test less than they seem to.
@@ -205,8 +210,8 @@ const DAMAGED_ONE_IN: u64 = 4;
 
 #[test]
 fn a_flipped_bit_is_never_served_and_takes_nothing_else_along() {
-    let count = number_from("CORETIDE_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT) / DAMAGED_ONE_IN;
-    let totals = run_seeds(play_damaged, 0, count);
+    let (first, count) = asked_for(DAMAGED_ONE_IN);
+    let totals = run_seeds(play_damaged, first, count);
     report_totals(count, &totals);
     let seeds: Vec<u64> = totals.failures.iter().map(|(seed, _)| *seed).collect();
     assert!(seeds.is_empty(), "seeds {seeds:?} failed");

@@ -21,22 +21,24 @@ pub struct Stage {
     pub clients: SimHost,
     pub slots: u16,
     set: BTreeMap<String, String>,
+    journal_size: &'static str,
 }
 
 impl Stage {
-    /// `set` are broker keys as `--set` takes them.
+    /// `set` are broker keys as `--set` takes them, `journal_size` is `0` for no journal.
     pub fn new(
         seed: u64,
         slots: u16,
         set: &[(&str, &str)],
         sabotage: Option<&'static str>,
+        journal_size: &'static str,
     ) -> Self {
         let simulation = Simulation::new(seed, Options { sabotage, ..Options::default() });
         let (server, clients) = (simulation.add_host("server"), simulation.add_host("clients"));
         simulation
             .start(&clients, Config::new(vec![0]), |_: Core<()>| std::future::pending::<Exit>());
         let set = set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        Self { simulation, server, clients, slots, set }
+        Self { simulation, server, clients, slots, set, journal_size }
     }
 
     /// Where slot `slot` listens.
@@ -48,6 +50,7 @@ impl Stage {
     pub fn start_server(&self) {
         let tuning = GivenTuning {
             memory_per_core: Some(MEMORY_PER_CORE.parse::<ByteSize>().unwrap()),
+            journal_size: Some(self.journal_size.parse::<ByteSize>().unwrap()),
             ..GivenTuning::default()
         };
         let given = Given {

@@ -300,3 +300,30 @@ fn possibly_short_stays_until_someone_knows_better() {
         assert!(!log.is_possibly_short());
     });
 }
+
+/// A batch may begin in the last bytes of a sector, with zeros of its offset, and a flipped length
+/// may reach behind its commit: neither is a sector that was not written.
+#[test]
+fn an_acknowledged_batch_that_begins_or_seems_to_end_in_zeros_is_not_a_torn_write() {
+    for (begin, flipped) in [(506, 2000), (506, LENGTH_BYTE), (300, LENGTH_BYTE)] {
+        run(move |dir| async move {
+            let storage = storage(&dir);
+            let log = create(&storage, LogOptions::default()).await;
+            let first = (1..).map(|size| batch(0, 1, size));
+            let mut sized = first.skip_while(|batch| batch.to_bytes(0, 0).len() < begin);
+            append(&log, &sized.next().unwrap()).await;
+            append(&log, &batch(1, 1, 17_000)).await;
+            log.give_up().await;
+            let path = segment(&dir, 0);
+            damage(&path, |bytes| bytes[begin + flipped] ^= 1).await;
+            match try_open(&storage).await {
+                Err(OpenError::Damaged { position, .. }) => assert_eq!(position, begin as u64),
+                Err(error) => panic!("{error}"),
+                Ok((_, report)) => panic!("{flipped} of {begin}: {} bytes cut", report.cut_bytes),
+            }
+        });
+    }
+}
+
+/// Of a batch's length, the byte that counts 64 KiB.
+const LENGTH_BYTE: usize = 9;
