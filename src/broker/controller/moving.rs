@@ -1,10 +1,11 @@
 //! Moving partitions from one slot of this host to another.
 //!
 //! Law: no decision that gives a partition to another slot is committed before the slot that has
-//! it has let go: what was appended is acknowledged and the log is closed in order. So a crash at
-//! any point leaves one owner, the one that the metadata names, and a log that this one finds at
-//! rest. The new owner acts first on what was committed and the old one after it, so that whoever
-//! waits at the old one is sent on when there is somebody to serve it.
+//! it has let go: what was appended is acknowledged, everything is in the segments, the log is
+//! closed in order, and its journal says that it counts no more. So a crash at any point leaves
+//! one owner, the one that the metadata names, and a log that this one finds at rest. The new
+//! owner acts first on what was committed and the old one after it, so that whoever waits at the
+//! old one is sent on when there is somebody to serve it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

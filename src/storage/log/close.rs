@@ -43,6 +43,7 @@ impl Log {
     pub async fn prepare_to_close(&self) {
         let log = &self.inner;
         log.finish_sealed().await;
+        log.destage().await;
         log.sync_relaxed().await;
     }
 
