@@ -306,9 +306,15 @@ struct Target {
 }
 
 /// Bytes that are to be written, one behind the other.
-struct Missing {
+struct Run {
     from: u64,
     bytes: Vec<u8>,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.from + self.bytes.len() as u64
+    }
 }
 
 impl Target {
@@ -332,7 +338,9 @@ impl Target {
         let mut chain =
             Chain { next_offset: self.point.offset, epoch: self.point.epoch, gaps: true };
         let mut reached = self.walk(&mut chain, end).await?;
-        let mut missing = Missing { from: reached, bytes: Vec::new() };
+        let there_to = reached;
+        let mut missing = 0;
+        let mut run = Run { from: begin, bytes: Vec::new() };
         for entry in entries {
             let head = entry.head;
             if head.position > reached {
@@ -342,24 +350,35 @@ impl Target {
                     head.base_offset, head.position, chain.next_offset
                 )));
             }
-            self.compare(entry, missing.from.min(ends(&entry))).await?;
+            self.compare(entry, there_to.min(ends(&entry))).await?;
             let known = (reached - head.position).min(u64::from(head.length)) as usize;
-            let mut rest = &entry.batches[known..];
-            while !rest.is_empty() {
-                let accepted = chain.accept(rest);
-                let batch = accepted.map_err(|why| {
-                    let offset = chain.next_offset;
-                    Refused::Damaged(format!("the journal's batch at offset {offset}: {why}"))
-                })?;
-                rest = &rest[batch.size_in_bytes()..];
-            }
-            missing.bytes.extend_from_slice(&entry.batches[known..]);
+            self.accept(&mut chain, &entry.batches[known..])?;
+            missing += (entry.batches.len() - known) as u64;
             reached = reached.max(ends(&entry));
+            // What is there may be in the page cache alone, and after a failed sync not for long.
+            if head.position > run.end() {
+                self.write(&run).await?;
+                run = Run { from: head.position, bytes: Vec::new() };
+            }
+            let written = (run.end() - head.position).min(u64::from(head.length)) as usize;
+            run.bytes.extend_from_slice(&entry.batches[written..]);
         }
-        self.write(&missing).await?;
-        // What a killed process wrote is there to be read, but perhaps not durable.
+        self.write(&run).await?;
         self.file.sync().await?;
-        Ok(missing.bytes.len() as u64)
+        Ok(missing)
+    }
+
+    /// The batches go on where the log ends.
+    fn accept(&self, chain: &mut Chain, mut batches: &[u8]) -> Result<(), Refused> {
+        while !batches.is_empty() {
+            let accepted = chain.accept(batches);
+            let batch = accepted.map_err(|why| {
+                let offset = chain.next_offset;
+                Refused::Damaged(format!("the journal's batch at offset {offset}: {why}"))
+            })?;
+            batches = &batches[batch.size_in_bytes()..];
+        }
+        Ok(())
     }
 
     /// How far the batches go without what the journal has.
@@ -393,19 +412,19 @@ impl Target {
 
     /// Writes whole blocks, in order. The mark of a commit that ends here says that everything
     /// before it was durable, unless something of a later write stands there.
-    async fn write(&self, missing: &Missing) -> Result<(), Refused> {
-        if missing.bytes.is_empty() {
+    async fn write(&self, run: &Run) -> Result<(), Refused> {
+        if run.bytes.is_empty() {
             return Ok(());
         }
-        let end = missing.from + missing.bytes.len() as u64;
-        let mut at = missing.from - missing.from % BLOCK as u64;
+        let end = run.end();
+        let mut at = run.from - run.from % BLOCK as u64;
         while at < end {
             let to = (at + CHUNK_BYTES_MAX as u64).min(end.next_multiple_of(BLOCK as u64));
             let there = self.file.read_at(at, (to - at) as usize).await?;
             let mut buffer = AlignedBuf::zeroed((to - at) as usize);
             buffer[..there.len()].copy_from_slice(&there);
-            let (from, until) = (missing.from.max(at), end.min(to));
-            let bytes = &missing.bytes[(from - missing.from) as usize..][..(until - from) as usize];
+            let (from, until) = (run.from.max(at), end.min(to));
+            let bytes = &run.bytes[(from - run.from) as usize..][..(until - from) as usize];
             buffer[(from - at) as usize..(until - at) as usize].copy_from_slice(bytes);
             let behind = &buffer[(until - at) as usize..];
             if until == end && behind.len() >= TRAILER_BYTES && behind.iter().all(|it| *it == 0) {
