@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use runtime::file::AlignedBuf;
+use runtime::time::now;
 
 use super::{LogInner, State};
 use crate::background;
@@ -78,6 +79,7 @@ impl LogInner {
         record.put(&head);
         let before = record.len();
         pieces.for_each(|piece| record.put(piece));
+        self.storage.disk_turns().on_commit(now());
         assert_eq!(record.len() - before, bytes, "the pieces are what is pending");
         Some(Journaled { log: Rc::clone(self), segment, to, end_offset: state.end, bytes })
     }

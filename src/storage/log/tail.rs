@@ -161,9 +161,9 @@ impl OpenChunk {
 }
 
 impl Chunk {
-    /// Chunks that follow each other as one write, with the mark of a strict commit at its end. What
-    /// the journal has of them is durable already: the mark says so, as a replay brings it here
-    /// whatever becomes of this write.
+    /// Chunks that follow each other as one write, with the mark of a strict commit at its end.
+    /// What the journal has of them is durable already: the mark says so, as a replay brings it
+    /// here whatever becomes of this write.
     pub fn joined(chunks: &[Rc<Chunk>], salt: TrailerSalt, journaled_to: Option<u64>) -> Block {
         let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else {
             return Block::empty();
