@@ -79,7 +79,8 @@ impl LogInner {
         self.on_saved(&capture);
         runtime::reached("recovery point: derived files saved");
         let incarnation = self.storage.incarnation();
-        let relaxed = !self.options.borrow().is_strict();
+        let unsynced = self.state.borrow().unsynced_records > 0;
+        let relaxed = unsynced || !self.options.borrow().is_strict();
         let journal = self.journal_to_name();
         let producers_offset = match capture.producers {
             Some(_) => capture.point.offset,

@@ -68,8 +68,9 @@ impl LogInner {
             let started = now();
             self.storage.disk_turns().on_commit(started);
             let strict = self.options.borrow().is_strict();
-            if strict {
-                self.sync_relaxed().await;
+            match strict {
+                true => self.sync_relaxed().await,
+                false => self.note_relaxed().await,
             }
             runtime::reached("commit: begun");
             if let Err(error) = self.write_chunks(&chunks, strict).await {
@@ -204,6 +205,15 @@ impl LogInner {
             self.maybe_schedule_sync();
         }
         self.maybe_advance_recovery_point();
+    }
+
+    /// The checkpoint says, durably and before the first such write, that the log may have bytes
+    /// in the page cache alone: a start writes those again and does not take what a power loss left
+    /// of them for damage.
+    async fn note_relaxed(&self) {
+        if !self.state.borrow().checkpoint.relaxed {
+            self.change_checkpoint(|checkpoint| checkpoint.relaxed = true).await;
+        }
     }
 
     fn is_sync_due(&self, state: &State) -> bool {

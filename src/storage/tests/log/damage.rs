@@ -327,3 +327,26 @@ fn an_acknowledged_batch_that_begins_or_seems_to_end_in_zeros_is_not_a_torn_writ
 
 /// Of a batch's length, the byte that counts 64 KiB.
 const LENGTH_BYTE: usize = 9;
+
+/// From its first write on it is known of a relaxed log that a power loss may leave anything of it.
+#[test]
+fn a_relaxed_log_is_cut_where_the_page_cache_left_a_hole() {
+    for begins_strict in [false, true] {
+        run(move |dir| async move {
+            let storage = storage(&dir);
+            let relaxed = LogOptions { flush_messages: i64::MAX, ..LogOptions::default() };
+            let first = if begins_strict { LogOptions::default() } else { relaxed.clone() };
+            let log = create(&storage, first).await;
+            append(&log, &batch(0, 1, 2000)).await;
+            log.set_options(relaxed.into());
+            append(&log, &batch(1, 1, 2000)).await;
+            let end = log.size_bytes() as usize;
+            append(&log, &batch(2, 1, 2000)).await;
+            log.give_up().await;
+            damage(&segment(&dir, 0), |bytes| bytes[end - 100] ^= 1).await;
+            let (log, report) = try_open(&storage).await.unwrap();
+            assert!(report.cut_bytes > 0);
+            assert_whole(&read_all(&log, 0).await, 0, 1);
+        });
+    }
+}
