@@ -372,7 +372,7 @@ fn a_journaled_log_keeps_what_it_acknowledged_over_kills() {
 
 #[test]
 fn a_journaled_log_keeps_what_it_acknowledged_over_losses_of_power() {
-    run_seeds(World { relaxed: false, power_loss: true, journal: true }, 120);
+    run_seeds(World { relaxed: false, power_loss: true, journal: true }, 400);
 }
 
 /// What the seeds of a journaled log must have come across between them.
