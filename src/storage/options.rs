@@ -61,11 +61,16 @@ pub const COMMIT_BYTES_MAX: usize = crate::log::CHUNK_BYTES_MAX;
 /// Below this many open files a log could not read and write at once.
 pub const OPEN_FILES_MIN: usize = 8;
 
+/// Left of the budget for what is not counted: the state of thousands of logs, and what the
+/// allocator holds between buffers that come and go.
+const UNCOUNTED_BYTES: usize = 64 << 20;
+
 impl StorageConfig {
     /// A slot on `data_dir` with the defaults of a small host. Most of the budget may be cache,
     /// which gives way to whatever else needs room.
     pub fn new(data_dir: PathBuf, budget: Budget) -> StorageConfig {
-        let cache_bytes_max = budget.limit() / 8 * 7;
+        let uncounted = UNCOUNTED_BYTES.min(budget.limit() / 3 * 2);
+        let cache_bytes_max = (budget.limit() - uncounted) / 8 * 7;
         StorageConfig {
             data_dir,
             budget,
