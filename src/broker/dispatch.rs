@@ -2,16 +2,22 @@
 //!
 //! A frame that cannot be understood ends its connection, as in Kafka: no error body exists for it.
 //! The exception is ApiVersions, whose unknown versions are answered in version 0 (KIP-511).
+//!
+//! How long a request or an answer is, is up to the client. Here, on the core's loop, only so much
+//! of it is read or written as holds nobody up; what is longer is read or written beside the loop.
 
 use std::rc::Rc;
 
 use bytes::Bytes;
+use metadata::Decision;
+use metadata::controller as decisions;
 use protocol::{
     ApiKey, ApiSet, DecodeError, Decoder, Encoder, Message, RequestHeader, ResponseHeader,
 };
 use runtime::task;
 
 use crate::connection::{Answer, Connection, Outcome};
+use crate::controller;
 use crate::handlers as on;
 use crate::slot::Slot;
 
@@ -28,6 +34,8 @@ pub struct Context {
     pub connection: Rc<Connection>,
     pub api: ApiKey,
     pub header: RequestHeader,
+    /// How many elements the lists of the request have together.
+    pub elements: usize,
 }
 
 impl Context {
@@ -35,7 +43,7 @@ impl Context {
         self.header.api_version
     }
 
-    /// Encodes an answer in the version of the request.
+    /// Encodes an answer whose length no client chooses.
     pub fn reply<R: Message>(&self, response: &R) -> Outcome {
         self.reply_in_version(response, self.header.api_version)
     }
@@ -43,11 +51,50 @@ impl Context {
     /// Encodes an answer in another version than that of the request.
     pub fn reply_in_version<R: Message>(&self, response: &R, version: i16) -> Outcome {
         let mut encoder = Encoder::framed(ANSWER_BYTES_EXPECTED);
-        let header = ResponseHeader { correlation_id: self.header.correlation_id };
-        header.encode(&mut encoder, R::KEY, version);
-        response.encode(&mut encoder, version);
+        if cfg!(debug_assertions) {
+            encoder = encoder.within(SLICE_ELEMENTS, SLICE_BYTES);
+        }
+        encode(&mut encoder, response, self.header.correlation_id, version);
+        debug_assert!(!encoder.is_exceeded(), "a long answer of {}", R::KEY.name());
         Outcome::Reply(Answer { chunks: encoder.finish(), ..Answer::default() })
     }
+
+    /// Encodes an answer that may be as long as the client likes.
+    pub async fn reply_long<R: Message + Send + 'static>(&self, response: R) -> Outcome {
+        let (id, version) = (self.header.correlation_id, self.header.api_version);
+        let mut encoder = Encoder::framed(ANSWER_BYTES_EXPECTED);
+        encoder = encoder.within(SLICE_ELEMENTS, SLICE_BYTES);
+        encode(&mut encoder, &response, id, version);
+        let chunks = match encoder.is_exceeded() {
+            false => encoder.finish(),
+            true => {
+                drop(encoder);
+                let whole = move || {
+                    let mut encoder = Encoder::framed(SLICE_BYTES);
+                    encode(&mut encoder, &response, id, version);
+                    encoder.finish()
+                };
+                task::blocking(whole).await
+            }
+        };
+        Outcome::Reply(Answer { chunks, ..Answer::default() })
+    }
+
+    /// Lets the controller decide about the request: beside its loop if there is much to decide.
+    pub async fn decide<R: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&decisions::Context<'_>) -> Decision<R> + Send + 'static,
+    ) -> Result<R, controller::Stopping> {
+        match self.elements > DECIDED_INLINE_MAX {
+            true => controller::decide_beside(&self.slot, decide).await,
+            false => controller::decide(&self.slot, decide).await,
+        }
+    }
+}
+
+fn encode<R: Message>(encoder: &mut Encoder, response: &R, correlation_id: i32, version: i16) {
+    ResponseHeader { correlation_id }.encode(encoder, R::KEY, version);
+    response.encode(encoder, version);
 }
 
 /// Begins the request in `frame`: runs its handler as far as it must run in order.
@@ -57,8 +104,9 @@ pub async fn begin(
     frame: Bytes,
 ) -> (ApiIndex, Outcome) {
     let mut decoder = Decoder::new(frame);
-    let mut header = match RequestHeader::decode(&mut decoder) {
-        Ok(header) => header,
+    let mut header = match decoder.within(SLICE_ELEMENTS, RequestHeader::decode) {
+        Ok(Some(header)) => header,
+        Ok(None) => return (None, Outcome::Close("a request header without end".to_owned())),
         Err(why) => return (None, Outcome::Close(format!("unreadable request header: {why}"))),
     };
     header.client_id = connection.detached(header.client_id);
@@ -66,7 +114,8 @@ pub async fn begin(
     let Some(api) = ApiKey::from_wire(number) else {
         return (None, Outcome::Close(format!("API {number} is not known")));
     };
-    let cx = Context { slot: slot.clone(), connection: connection.clone(), api, header };
+    let cx =
+        Context { slot: slot.clone(), connection: connection.clone(), api, header, elements: 0 };
     if SERVED_APIS.serves(number, version).is_none() {
         let outcome = match api {
             ApiKey::ApiVersions => on::api_versions::unsupported(&cx),
@@ -81,11 +130,10 @@ pub async fn begin(
     (Some(api), outcome)
 }
 
-async fn route(cx: Context, mut body: Decoder) -> Result<Outcome, DecodeError> {
-    let version = cx.version();
+async fn route(mut cx: Context, body: Decoder) -> Result<Outcome, DecodeError> {
     macro_rules! serve {
         ($handler:ident) => {{
-            let request = Message::decode(&mut body, version)?;
+            let request = decode(&mut cx, body).await?;
             on::$handler::handle(cx, request).await
         }};
     }
@@ -133,8 +181,23 @@ async fn route(cx: Context, mut body: Decoder) -> Result<Outcome, DecodeError> {
     })
 }
 
+async fn decode<Q: Message + Send + 'static>(
+    cx: &mut Context,
+    mut body: Decoder,
+) -> Result<Q, DecodeError> {
+    let version = cx.version();
+    if let Some(request) = body.within(SLICE_ELEMENTS, |body| Q::decode(body, version))? {
+        cx.elements = body.elements();
+        return Ok(request);
+    }
+    let whole = move || Q::decode(&mut body, version).map(|request| (request, body.elements()));
+    let (request, elements) = task::blocking(whole).await?;
+    cx.elements = elements;
+    Ok(request)
+}
+
 /// Lets other tasks of the core run when this one has had its time: for loops over whatever a
-/// client names.
+/// client names, once for each.
 pub async fn pause_if_long() {
     if task::should_yield() {
         task::yield_now().await;
@@ -143,3 +206,9 @@ pub async fn pause_if_long() {
 
 /// Bytes that most answers need, records apart.
 const ANSWER_BYTES_EXPECTED: usize = 512;
+/// Elements of lists that are read or written in one go: a fraction of a millisecond.
+const SLICE_ELEMENTS: usize = 2000;
+/// Bytes that are written in one go, records apart.
+const SLICE_BYTES: usize = 512 << 10;
+/// So many topics are decided about in a millisecond or two.
+const DECIDED_INLINE_MAX: usize = 100;

@@ -25,7 +25,7 @@ impl Coordinator {
     /// The groups in one of these states and of one of these types; empty lists ask for all.
     pub fn list(&self, states: &[Str], types: &[Str]) -> Vec<ListedGroup> {
         let wanted = |filter: &[Str], word: &str| {
-            filter.is_empty() || filter.iter().any(|it| it.eq_ignore_ascii_case(word))
+            filter.is_empty() || filter.iter().any(|it| it.trim().eq_ignore_ascii_case(word))
         };
         let of_consumers = self.consumers.values().filter(|_| wanted(types, CONSUMER));
         let of_consumers = of_consumers.map(|group| (&group.id, group.state_name()));

@@ -18,6 +18,7 @@ mod fetch;
 mod group_commands;
 mod groups;
 mod idempotence;
+mod long_requests;
 mod metadata;
 mod monitoring;
 mod moves;

@@ -32,6 +32,7 @@ calls! {
         => m::consumer_group_heartbeat::ConsumerGroupHeartbeatResponse;
     m::create_partitions::CreatePartitionsRequest => m::create_partitions::CreatePartitionsResponse;
     m::create_topics::CreateTopicsRequest => m::create_topics::CreateTopicsResponse;
+    m::delete_groups::DeleteGroupsRequest => m::delete_groups::DeleteGroupsResponse;
     m::delete_records::DeleteRecordsRequest => m::delete_records::DeleteRecordsResponse;
     m::delete_topics::DeleteTopicsRequest => m::delete_topics::DeleteTopicsResponse;
     m::describe_cluster::DescribeClusterRequest => m::describe_cluster::DescribeClusterResponse;
@@ -49,9 +50,11 @@ calls! {
         => m::incremental_alter_configs::IncrementalAlterConfigsResponse;
     m::init_producer_id::InitProducerIdRequest => m::init_producer_id::InitProducerIdResponse;
     m::join_group::JoinGroupRequest => m::join_group::JoinGroupResponse;
+    m::leave_group::LeaveGroupRequest => m::leave_group::LeaveGroupResponse;
     m::list_offsets::ListOffsetsRequest => m::list_offsets::ListOffsetsResponse;
     m::metadata::MetadataRequest => m::metadata::MetadataResponse;
     m::offset_commit::OffsetCommitRequest => m::offset_commit::OffsetCommitResponse;
+    m::offset_delete::OffsetDeleteRequest => m::offset_delete::OffsetDeleteResponse;
     m::offset_fetch::OffsetFetchRequest => m::offset_fetch::OffsetFetchResponse;
     m::offset_for_leader_epoch::OffsetForLeaderEpochRequest
         => m::offset_for_leader_epoch::OffsetForLeaderEpochResponse;

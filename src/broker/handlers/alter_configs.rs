@@ -7,14 +7,12 @@ use metadata::controller as decisions;
 use protocol::messages::alter_configs::AlterConfigsRequest;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: AlterConfigsRequest) -> Outcome {
-    let decided =
-        controller::decide(&cx.slot, move |context| decisions::alter_configs(context, &request));
+    let decided = cx.decide(move |context| decisions::alter_configs(context, &request));
     match decided.await {
-        Ok(response) => cx.reply(&response),
+        Ok(response) => cx.reply_long(response).await,
         Err(why) => Outcome::Close(why.to_string()),
     }
 }

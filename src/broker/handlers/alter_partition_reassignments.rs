@@ -21,7 +21,7 @@ use crate::dispatch::Context;
 pub async fn handle(cx: Context, request: AlterPartitionReassignmentsRequest) -> Outcome {
     Outcome::Later(Box::pin(async move {
         match reassign(&cx, request).await {
-            Ok(response) => cx.reply(&response),
+            Ok(response) => cx.reply_long(response).await,
             Err(why) => Outcome::Close(why.to_string()),
         }
     }))

@@ -10,7 +10,7 @@ use protocol::messages::alter_replica_log_dirs::{
 use protocol::{ErrorCode, Str};
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::handlers::describe_log_dirs::absolute;
 use crate::shard::TopicRef;
 
@@ -20,15 +20,18 @@ pub async fn handle(cx: Context, request: AlterReplicaLogDirsRequest) -> Outcome
     for directory in request.dirs {
         let is_ours = *directory.path == *ours;
         for topic in directory.topics {
-            let partitions = topic.partitions.iter().map(|&partition_index| {
+            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            for partition_index in topic.partitions {
                 let error_code = outcome(&cx, &topic.name, partition_index, is_ours);
-                AlterReplicaLogDirPartitionResult { partition_index, error_code }
-            });
-            let partitions = partitions.collect();
+                partitions.push(AlterReplicaLogDirPartitionResult { partition_index, error_code });
+                pause_if_long().await;
+            }
             results.push(AlterReplicaLogDirTopicResult { topic_name: topic.name, partitions });
         }
     }
-    cx.reply(&AlterReplicaLogDirsResponse { results, ..AlterReplicaLogDirsResponse::default() })
+    let response =
+        AlterReplicaLogDirsResponse { results, ..AlterReplicaLogDirsResponse::default() };
+    cx.reply_long(response).await
 }
 
 fn outcome(cx: &Context, topic: &Str, index: i32, is_ours: bool) -> ErrorCode {

@@ -22,7 +22,7 @@ pub async fn handle(cx: Context, request: ConsumerGroupDescribeRequest) -> Outco
             groups.push(group);
             pause_if_long().await;
         }
-        cx.reply(&ConsumerGroupDescribeResponse { groups, ..Default::default() })
+        cx.reply_long(ConsumerGroupDescribeResponse { groups, ..Default::default() }).await
     }))
 }
 

@@ -35,7 +35,7 @@ pub async fn handle(cx: Context, request: ConsumerGroupHeartbeatRequest) -> Outc
     drop(request);
     Outcome::Later(Box::pin(async move {
         match pump.durable(mark).await {
-            Ok(()) => cx.reply(&answer),
+            Ok(()) => cx.reply_long(answer).await,
             Err(error) => refuse(&cx, error),
         }
     }))

@@ -6,15 +6,12 @@ use metadata::controller as decisions;
 use protocol::messages::create_partitions::CreatePartitionsRequest;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: CreatePartitionsRequest) -> Outcome {
-    let decided = controller::decide(&cx.slot, move |context| {
-        decisions::create_partitions(context, &request)
-    });
+    let decided = cx.decide(move |context| decisions::create_partitions(context, &request));
     match decided.await {
-        Ok(response) => cx.reply(&response),
+        Ok(response) => cx.reply_long(response).await,
         Err(why) => Outcome::Close(why.to_string()),
     }
 }

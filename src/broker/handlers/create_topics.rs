@@ -6,22 +6,12 @@ use metadata::controller as decisions;
 use protocol::messages::create_topics::CreateTopicsRequest;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: CreateTopicsRequest) -> Outcome {
-    let is_long = request.topics.len() > TOPICS_INLINE_MAX;
-    let decide =
-        move |context: &decisions::Context<'_>| decisions::create_topics(context, &request);
-    let decided = match is_long {
-        true => controller::decide_beside(&cx.slot, decide).await,
-        false => controller::decide(&cx.slot, decide).await,
-    };
-    match decided {
-        Ok(response) => cx.reply(&response),
+    let decided = cx.decide(move |context| decisions::create_topics(context, &request));
+    match decided.await {
+        Ok(response) => cx.reply_long(response).await,
         Err(why) => Outcome::Close(why.to_string()),
     }
 }
-
-/// So many topics are decided in a millisecond or two.
-const TOPICS_INLINE_MAX: usize = 100;

@@ -2,32 +2,49 @@
 //!
 //! Versions: 0–3.
 
+use std::rc::Rc;
+
 use protocol::messages::delete_groups::{
     DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse,
 };
 use protocol::{ErrorCode, Str};
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
+use crate::groups::{Mark, Pump};
 
 pub async fn handle(cx: Context, request: DeleteGroupsRequest) -> Outcome {
+    let mut begun = Vec::with_capacity(request.groups_names.len());
+    for group_id in request.groups_names {
+        let deleted = delete(&cx, &group_id);
+        begun.push((group_id.detach(), deleted));
+        pause_if_long().await;
+    }
     Outcome::Later(Box::pin(async move {
-        let mut results = Vec::with_capacity(request.groups_names.len());
-        for group_id in request.groups_names {
-            let error_code = delete(&cx, &group_id).await.err().unwrap_or_default();
-            results.push(DeletableGroupResult { group_id, error_code, error_message: None });
+        let mut results = Vec::with_capacity(begun.len());
+        for (group_id, deleted) in begun {
+            let outcome = match deleted {
+                Ok((pump, error, mark)) => pump.durable(mark).await.err().unwrap_or(error),
+                Err(error) => error,
+            };
+            results.push(DeletableGroupResult {
+                group_id,
+                error_code: outcome,
+                error_message: None,
+            });
+            pause_if_long().await;
         }
-        cx.reply(&DeleteGroupsResponse { results, ..DeleteGroupsResponse::default() })
+        cx.reply_long(DeleteGroupsResponse { results, ..DeleteGroupsResponse::default() }).await
     }))
 }
 
-async fn delete(cx: &Context, group: &Str) -> Result<(), ErrorCode> {
+/// What was decided, and when it is durable.
+fn delete(cx: &Context, group: &Str) -> Result<(Rc<Pump>, ErrorCode, Mark), ErrorCode> {
     if group.is_empty() {
         return Err(ErrorCode::INVALID_GROUP_ID);
     }
     let pump = cx.slot.groups.find(&cx.slot, group)?;
     let (error, mark) =
         pump.decide(&cx.slot, |coordinator, world| coordinator.delete_group(world, group));
-    pump.durable(mark).await?;
-    if error.is_error() { Err(error) } else { Ok(()) }
+    Ok((pump, error, mark))
 }

@@ -21,9 +21,12 @@ pub async fn handle(cx: Context, request: DeleteRecordsRequest) -> Outcome {
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
-        let named = topic.partitions.iter().map(|asked| asked.partition_index);
         // Named twice, the last mention counts.
-        let last: BTreeMap<i32, usize> = named.zip(0..).collect();
+        let mut last: BTreeMap<i32, usize> = BTreeMap::new();
+        for (place, asked) in topic.partitions.iter().enumerate() {
+            last.insert(asked.partition_index, place);
+            pause_if_long().await;
+        }
         for (place, asked) in topic.partitions.iter().enumerate() {
             if last[&asked.partition_index] != place {
                 continue;
@@ -41,7 +44,7 @@ pub async fn handle(cx: Context, request: DeleteRecordsRequest) -> Outcome {
         }
         topics.push(DeleteRecordsTopicResult { name: topic.name, partitions });
     }
-    cx.reply(&DeleteRecordsResponse { topics, ..DeleteRecordsResponse::default() })
+    cx.reply_long(DeleteRecordsResponse { topics, ..DeleteRecordsResponse::default() }).await
 }
 
 async fn delete(

@@ -6,16 +6,13 @@ use metadata::controller as decisions;
 use protocol::messages::delete_topics::DeleteTopicsRequest;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: DeleteTopicsRequest) -> Outcome {
     let version = cx.version();
-    let decided = controller::decide(&cx.slot, move |context| {
-        decisions::delete_topics(context, &request, version)
-    });
+    let decided = cx.decide(move |context| decisions::delete_topics(context, &request, version));
     match decided.await {
-        Ok(response) => cx.reply(&response),
+        Ok(response) => cx.reply_long(response).await,
         Err(why) => Outcome::Close(why.to_string()),
     }
 }

@@ -32,7 +32,7 @@ pub async fn handle(cx: Context, request: DescribeConfigsRequest) -> Outcome {
         results.push(result);
         pause_if_long().await;
     }
-    cx.reply(&DescribeConfigsResponse { results, ..DescribeConfigsResponse::default() })
+    cx.reply_long(DescribeConfigsResponse { results, ..DescribeConfigsResponse::default() }).await
 }
 
 fn too_many(resource: &DescribeConfigsResource) -> DescribeConfigsResult {

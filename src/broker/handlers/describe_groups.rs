@@ -21,7 +21,7 @@ pub async fn handle(cx: Context, request: DescribeGroupsRequest) -> Outcome {
             groups.push(group);
             pause_if_long().await;
         }
-        cx.reply(&DescribeGroupsResponse { groups, ..DescribeGroupsResponse::default() })
+        cx.reply_long(DescribeGroupsResponse { groups, ..DescribeGroupsResponse::default() }).await
     }))
 }
 

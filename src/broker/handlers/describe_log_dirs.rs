@@ -14,20 +14,22 @@ use protocol::{ErrorCode, Str};
 use runtime::fs;
 
 use crate::connection::Outcome;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 
 pub async fn handle(cx: Context, request: DescribeLogDirsRequest) -> Outcome {
-    let asked = request.topics.map(|topics| {
-        let mut asked: BTreeMap<Str, BTreeSet<i32>> = BTreeMap::new();
-        for topic in topics {
-            asked.entry(topic.topic).or_default().extend(topic.partitions);
+    let mut asked: Option<BTreeMap<Str, BTreeSet<i32>>> =
+        request.topics.as_ref().map(|_| BTreeMap::new());
+    for topic in request.topics.into_iter().flatten() {
+        let asked = asked.get_or_insert_default().entry(topic.topic).or_default();
+        for index in topic.partitions {
+            asked.insert(index);
+            pause_if_long().await;
         }
-        asked
-    });
+    }
     let directory = &cx.slot.host.data_dir;
     let mut result = DescribeLogDirsResult {
         log_dir: Str::from(absolute(directory)),
-        topics: topics(&cx, asked.as_ref()),
+        topics: topics(&cx, asked.as_ref()).await,
         ..DescribeLogDirsResult::default()
     };
     match fs::info(directory).await {
@@ -40,17 +42,18 @@ pub async fn handle(cx: Context, request: DescribeLogDirsRequest) -> Outcome {
             result.error_code = ErrorCode::KAFKA_STORAGE_ERROR;
         }
     }
-    cx.reply(&DescribeLogDirsResponse {
-        results: vec![result],
-        ..DescribeLogDirsResponse::default()
-    })
+    let results = vec![result];
+    cx.reply_long(DescribeLogDirsResponse { results, ..DescribeLogDirsResponse::default() }).await
 }
 
 pub(super) fn absolute(path: &std::path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-fn topics(cx: &Context, asked: Option<&BTreeMap<Str, BTreeSet<i32>>>) -> Vec<DescribeLogDirsTopic> {
+async fn topics(
+    cx: &Context,
+    asked: Option<&BTreeMap<Str, BTreeSet<i32>>>,
+) -> Vec<DescribeLogDirsTopic> {
     let mut out = Vec::new();
     for topic in cx.slot.shard.topics() {
         let only = match asked {
@@ -60,17 +63,18 @@ fn topics(cx: &Context, asked: Option<&BTreeMap<Str, BTreeSet<i32>>>) -> Vec<Des
                 None => continue,
             },
         };
-        let wanted = topic.partitions().into_iter();
-        let wanted = wanted.filter(|each| only.is_none_or(|only| only.contains(&each.index)));
-        let partitions = wanted.filter_map(|partition| {
-            let log = partition.log().ok()?;
-            Some(DescribeLogDirsPartition {
-                partition_index: partition.index,
-                partition_size: log.size_bytes() as i64,
-                ..DescribeLogDirsPartition::default()
-            })
-        });
-        let partitions: Vec<_> = partitions.collect();
+        let mut partitions = Vec::new();
+        for partition in topic.partitions() {
+            let wanted = only.is_none_or(|only| only.contains(&partition.index));
+            if let Some(log) = partition.log().ok().filter(|_| wanted) {
+                partitions.push(DescribeLogDirsPartition {
+                    partition_index: partition.index,
+                    partition_size: log.size_bytes() as i64,
+                    ..DescribeLogDirsPartition::default()
+                });
+            }
+            pause_if_long().await;
+        }
         if !partitions.is_empty() {
             out.push(DescribeLogDirsTopic { name: topic.name.clone(), partitions });
         }

@@ -43,7 +43,8 @@ pub async fn handle(cx: Context, request: DescribeProducersRequest) -> Outcome {
         }
         topics.push(TopicResponse { name: topic.name, partitions });
     }
-    cx.reply(&DescribeProducersResponse { topics, ..DescribeProducersResponse::default() })
+    cx.reply_long(DescribeProducersResponse { topics, ..DescribeProducersResponse::default() })
+        .await
 }
 
 /// Words for what the error code leaves open.

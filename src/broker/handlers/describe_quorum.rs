@@ -12,7 +12,7 @@ use quorum::{MemberId, Status};
 
 use crate::connection::Outcome;
 use crate::controller;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 
 pub async fn handle(cx: Context, request: DescribeQuorumRequest) -> Outcome {
     let asked = request.topics.iter().flat_map(|topic| {
@@ -35,12 +35,10 @@ pub async fn handle(cx: Context, request: DescribeQuorumRequest) -> Outcome {
             Some(last) if last.topic_name == name => last.partitions.push(data),
             _ => topics.push(TopicData { topic_name: name, partitions: vec![data] }),
         }
+        pause_if_long().await;
     }
-    cx.reply(&DescribeQuorumResponse {
-        topics,
-        nodes: nodes(&cx),
-        ..DescribeQuorumResponse::default()
-    })
+    let nodes = nodes(&cx);
+    cx.reply_long(DescribeQuorumResponse { topics, nodes, ..Default::default() }).await
 }
 
 fn describe(cx: &Context, status: &Status) -> PartitionData {

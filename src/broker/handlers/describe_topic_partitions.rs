@@ -20,17 +20,20 @@ use crate::handlers::describe_cluster::TOPIC_OPERATIONS;
 
 pub async fn handle(cx: Context, request: DescribeTopicPartitionsRequest) -> Outcome {
     let image = cx.slot.image();
-    let all = request.topics.is_empty();
-    let mut names: BTreeSet<Str> = match all {
+    let mut names: BTreeSet<Str> = match request.topics.is_empty() {
         true => image.topic_names().cloned().collect(),
-        false => request.topics.into_iter().map(|topic| topic.name).collect(),
+        false => BTreeSet::new(),
     };
+    for topic in request.topics {
+        names.insert(topic.name);
+        pause_if_long().await;
+    }
     let mut first_partition = 0;
     if let Some(cursor) = &request.cursor {
         if cursor.partition_index < 0 {
-            return cx.reply(&refused(names));
+            return cx.reply_long(refused(names)).await;
         }
-        names.retain(|name| *name >= cursor.topic_name);
+        names = names.split_off(&cursor.topic_name);
         if names.contains(&cursor.topic_name) {
             first_partition = cursor.partition_index;
         }
@@ -40,7 +43,7 @@ pub async fn handle(cx: Context, request: DescribeTopicPartitionsRequest) -> Out
         ..=0 => PARTITIONS_DEFAULT.min(most),
         asked => (asked as usize).min(most),
     };
-    cx.reply(&describe(&image, names, first_partition, limit).await)
+    cx.reply_long(describe(&image, names, first_partition, limit).await).await
 }
 
 async fn describe(

@@ -15,7 +15,7 @@ use protocol::{ErrorCode, Records, Str, Uuid};
 use runtime::time;
 
 use crate::connection::{Answer, Outcome};
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::fetch::{
     Begun, Interest, Kind, Limits, News, PartitionKey, PartitionRead, ReadPlan, Reference,
     TopicKey, read_all,
@@ -23,7 +23,7 @@ use crate::fetch::{
 
 pub async fn handle(cx: Context, request: FetchRequest) -> Outcome {
     if let Some(error) = refusal(&cx, &request) {
-        return refuse_all(&cx, &request, error);
+        return refuse_all(&cx, &request, error).await;
     }
     Outcome::Later(Box::pin(fetch(cx, request)))
 }
@@ -46,7 +46,7 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
     let limits = limits(&cx, &request);
     let wait = Duration::from_millis(request.max_wait_ms.max(0) as u64);
     let min_bytes = request.min_bytes;
-    let (wanted, forgotten) = interests(&cx, request, by_id);
+    let (wanted, forgotten) = interests(&cx, request, by_id).await;
     let begun = {
         let mut sessions = cx.slot.sessions.borrow_mut();
         sessions.begin(time::now(), reference, by_id, wanted, &forgotten)
@@ -58,7 +58,7 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
     let mut waited = Duration::ZERO;
     let deadline = time::now() + wait;
     let reads = read_or_wait(&cx, &begun, limits, min_bytes, (deadline, &mut waited)).await;
-    match answer(&cx, begun, (by_id, limits), reads) {
+    match answer(&cx, begun, (by_id, limits), reads).await {
         Outcome::Reply(answer) => Outcome::Reply(Answer { waited, ..answer }),
         other => other,
     }
@@ -73,7 +73,7 @@ fn limits(cx: &Context, request: &FetchRequest) -> Limits {
     Limits { bytes_max, committed_only: request.isolation_level == 1 }
 }
 
-fn interests(
+async fn interests(
     cx: &Context,
     request: FetchRequest,
     by_id: bool,
@@ -84,7 +84,7 @@ fn interests(
         let name = by_id.then(|| image.topic_by_id(topic.topic_id)).flatten();
         let name = name.map(|topic| topic.name.clone());
         let key = topic_key(by_id, topic.topic, topic.topic_id);
-        wanted.extend(topic.partitions.into_iter().map(|each| {
+        for each in topic.partitions {
             let interest = Interest {
                 fetch_offset: each.fetch_offset,
                 max_bytes: each.partition_max_bytes,
@@ -92,14 +92,18 @@ fn interests(
                 last_fetched_epoch: each.last_fetched_epoch,
                 name: name.clone(),
             };
-            (PartitionKey { topic: key.clone(), index: each.partition }, interest)
-        }));
+            wanted.push((PartitionKey { topic: key.clone(), index: each.partition }, interest));
+            if wanted.len().is_multiple_of(PIECE_PARTITIONS) {
+                pause_if_long().await;
+            }
+        }
     }
     let mut forgotten = Vec::new();
     for topic in request.forgotten_topics_data {
         let key = topic_key(by_id, topic.topic, topic.topic_id);
         let keys = topic.partitions.into_iter();
         forgotten.extend(keys.map(|index| PartitionKey { topic: key.clone(), index }));
+        pause_if_long().await;
     }
     (wanted, forgotten)
 }
@@ -139,23 +143,30 @@ async fn read_or_wait(
     }
 }
 
-fn answer(
+async fn answer(
     cx: &Context,
     begun: Begun,
     (by_id, limits): (bool, Limits),
     reads: Vec<PartitionRead>,
 ) -> Outcome {
     let news: Vec<News> = reads.iter().map(news_of).collect();
-    let mut sessions = cx.slot.sessions.borrow_mut();
+    let sessions = &cx.slot.sessions;
     let session_id = match begun.kind {
         Kind::Full if cx.version() >= FIRST_VERSION_WITH_SESSIONS => {
-            sessions.create(time::now(), time::random_u64(), by_id, &begun.wanted, &news)
+            let (now, random) = (time::now(), time::random_u64());
+            sessions.borrow_mut().create(now, random, by_id, &begun.wanted, &news)
         }
         _ => begun.session,
     };
     let mut response = FetchResponse { session_id, ..FetchResponse::default() };
-    for (((key, _), read), news) in begun.wanted.into_iter().zip(reads).zip(&news) {
-        if begun.kind == Kind::Incremental && !sessions.is_news(begun.session, &key, news) {
+    let each = begun.wanted.into_iter().zip(reads).zip(&news);
+    for (place, (((key, _), read), news)) in each.enumerate() {
+        if place % PIECE_PARTITIONS == PIECE_PARTITIONS - 1 {
+            pause_if_long().await;
+        }
+        if begun.kind == Kind::Incremental
+            && !sessions.borrow_mut().is_news(begun.session, &key, news)
+        {
             continue;
         }
         count(cx, &key.topic, &read);
@@ -170,12 +181,9 @@ fn answer(
             _ => response.responses.push(topic_response(key.topic, data)),
         }
     }
-    drop(sessions);
-    let bytes = news.iter().map(|it| it.bytes).sum();
-    match cx.reply(&response) {
-        Outcome::Reply(answer) => {
-            Outcome::Reply(Answer { lease: cx.slot.answer_budget.try_lease(bytes), ..answer })
-        }
+    let lease = cx.slot.answer_budget.try_lease(news.iter().map(|it| it.bytes).sum());
+    match cx.reply_long(response).await {
+        Outcome::Reply(answer) => Outcome::Reply(Answer { lease, ..answer }),
         other => other,
     }
 }
@@ -264,7 +272,7 @@ fn refuse_session(cx: &Context, error: ErrorCode) -> Outcome {
 }
 
 /// The same error for every partition named, and at the top where the version has room there.
-fn refuse_all(cx: &Context, request: &FetchRequest, error: ErrorCode) -> Outcome {
+async fn refuse_all(cx: &Context, request: &FetchRequest, error: ErrorCode) -> Outcome {
     let responses = request.topics.iter().map(|topic| FetchableTopicResponse {
         topic: topic.topic.clone(),
         topic_id: topic.topic_id,
@@ -275,7 +283,7 @@ fn refuse_all(cx: &Context, request: &FetchRequest, error: ErrorCode) -> Outcome
         _ => ErrorCode::NONE,
     };
     let responses = responses.collect();
-    cx.reply(&FetchResponse { error_code, responses, ..FetchResponse::default() })
+    cx.reply_long(FetchResponse { error_code, responses, ..FetchResponse::default() }).await
 }
 
 fn refused(index: i32, error: ErrorCode) -> PartitionData {
@@ -291,6 +299,8 @@ fn refused(index: i32, error: ErrorCode) -> PartitionData {
 
 /// What an answer may hold however little memory is free; it may exceed the budget by this.
 const ANSWER_BYTES_ALWAYS: usize = 64 << 10;
+/// Partitions that are taken from a request in one go.
+const PIECE_PARTITIONS: usize = 1000;
 const FIRST_VERSION_WITH_SESSIONS: i16 = 7;
 const FIRST_VERSION_WITH_IDS: i16 = 13;
 const FIRST_VERSION_WITH_LEADERS: i16 = 16;

@@ -12,7 +12,7 @@ use protocol::{ErrorCode, Str};
 
 use crate::connection::Outcome;
 use crate::controller;
-use crate::dispatch::Context;
+use crate::dispatch::{Context, pause_if_long};
 use crate::groups::partition_of;
 
 pub async fn handle(cx: Context, request: FindCoordinatorRequest) -> Outcome {
@@ -21,6 +21,7 @@ pub async fn handle(cx: Context, request: FindCoordinatorRequest) -> Outcome {
     let mut coordinators = Vec::with_capacity(keys.len());
     for key in keys {
         coordinators.push(find(&cx, key, request.key_type).await);
+        pause_if_long().await;
     }
     let response = match coordinators.pop() {
         Some(only) if !batched => FindCoordinatorResponse {
@@ -36,7 +37,7 @@ pub async fn handle(cx: Context, request: FindCoordinatorRequest) -> Outcome {
             FindCoordinatorResponse { coordinators, ..FindCoordinatorResponse::default() }
         }
     };
-    cx.reply(&response)
+    cx.reply_long(response).await
 }
 
 async fn find(cx: &Context, key: Str, key_type: i8) -> Coordinator {

@@ -8,13 +8,12 @@ use metadata::controller as decisions;
 use protocol::messages::incremental_alter_configs::IncrementalAlterConfigsRequest;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::Context;
 use crate::logs;
 
 pub async fn handle(cx: Context, request: IncrementalAlterConfigsRequest) -> Outcome {
     let node = cx.slot.node;
-    let decided = controller::decide(&cx.slot, move |context| {
+    let decided = cx.decide(move |context| {
         let levels = decisions::Levels { node, loggers: &logs::levels() };
         let (decision, changes) = decisions::incremental_alter_configs(context, levels, &request);
         let Decision { records, response, warnings } = decision;
@@ -25,7 +24,7 @@ pub async fn handle(cx: Context, request: IncrementalAlterConfigsRequest) -> Out
             for change in changes {
                 logs::set_level(change.level);
             }
-            cx.reply(&response)
+            cx.reply_long(response).await
         }
         Err(why) => Outcome::Close(why.to_string()),
     }

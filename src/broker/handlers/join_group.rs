@@ -33,7 +33,7 @@ pub async fn handle(cx: Context, request: JoinGroupRequest) -> Outcome {
         let answer = cx.slot.stopping.or(cx.connection.left.or(answer));
         match answer.await.flatten() {
             Some(Ok((Reply::Join(response), mark))) => match pump.durable(mark).await {
-                Ok(()) => cx.reply(&response),
+                Ok(()) => cx.reply_long(response).await,
                 Err(error) => refuse(&cx, member, error),
             },
             _ => refuse(&cx, member, ErrorCode::NOT_COORDINATOR),

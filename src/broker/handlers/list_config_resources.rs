@@ -10,5 +10,5 @@ use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: ListConfigResourcesRequest) -> Outcome {
     let image = cx.slot.image();
-    cx.reply(&decisions::list_config_resources(&image, &request, cx.version()))
+    cx.reply_long(decisions::list_config_resources(&image, &request, cx.version())).await
 }

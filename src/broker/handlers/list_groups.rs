@@ -21,5 +21,5 @@ pub async fn handle(cx: Context, request: ListGroupsRequest) -> Outcome {
         groups.extend(some);
         pause_if_long().await;
     }
-    cx.reply(&ListGroupsResponse { groups, ..ListGroupsResponse::default() })
+    cx.reply_long(ListGroupsResponse { groups, ..ListGroupsResponse::default() }).await
 }

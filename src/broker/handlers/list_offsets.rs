@@ -29,11 +29,12 @@ struct Found {
 
 pub async fn handle(cx: Context, request: ListOffsetsRequest) -> Outcome {
     let mut topics = Vec::with_capacity(request.topics.len());
-    for topic in &request.topics {
+    for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         let mut named: BTreeMap<i32, usize> = BTreeMap::new();
         for asked in &topic.partitions {
             *named.entry(asked.partition_index).or_default() += 1;
+            pause_if_long().await;
         }
         for asked in &topic.partitions {
             let index = asked.partition_index;
@@ -48,9 +49,9 @@ pub async fn handle(cx: Context, request: ListOffsetsRequest) -> Outcome {
                 Some(_) => partitions.push(answer(index, Err(ErrorCode::INVALID_REQUEST))),
             }
         }
-        topics.push(ListOffsetsTopicResponse { name: topic.name.clone(), partitions });
+        topics.push(ListOffsetsTopicResponse { name: topic.name, partitions });
     }
-    cx.reply(&ListOffsetsResponse { topics, ..ListOffsetsResponse::default() })
+    cx.reply_long(ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }).await
 }
 
 async fn find(

@@ -10,5 +10,5 @@ use crate::connection::Outcome;
 use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: ListPartitionReassignmentsRequest) -> Outcome {
-    cx.reply(&decisions::list_partition_reassignments(&request))
+    cx.reply_long(decisions::list_partition_reassignments(&request)).await
 }

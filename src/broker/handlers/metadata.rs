@@ -20,13 +20,12 @@ use protocol::{ErrorCode, Str, Uuid};
 use runtime::time;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::{Context, pause_if_long};
 
 pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
     let version = cx.version();
     if asks_by_id_too_early(version, &request) {
-        return cx.reply(&refused(&request));
+        return cx.reply_long(refused(&request)).await;
     }
     let all = match (&request.topics, version) {
         (None, _) => true,
@@ -40,7 +39,7 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
             topics.push(describe(topic, version));
             pause_if_long().await;
         }
-        return cx.reply(&response(&cx, &image, topics));
+        return cx.reply_long(response(&cx, &image, topics)).await;
     }
     let wanted = request.topics.unwrap_or_default();
     if request.allow_auto_topic_creation {
@@ -57,7 +56,7 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
         }
         pause_if_long().await;
     }
-    cx.reply(&response(&cx, &image, topics))
+    cx.reply_long(response(&cx, &image, topics)).await
 }
 
 /// Versions 10 and 11 have room for ids and nulls but no meaning for them.
@@ -83,14 +82,17 @@ async fn create_missing(cx: &Context, wanted: &[MetadataRequestTopic]) {
         return;
     }
     let image = cx.slot.image();
-    let names = wanted.iter().filter_map(|topic| topic.name.as_ref());
-    let missing: Vec<Str> =
-        names.filter(|name| image.topic(name).is_none()).map(Str::detach).collect();
+    let mut missing = Vec::new();
+    for name in wanted.iter().filter_map(|topic| topic.name.as_ref()) {
+        if image.topic(name).is_none() {
+            missing.push(name.detach());
+        }
+        pause_if_long().await;
+    }
     if missing.is_empty() {
         return;
     }
-    let created =
-        controller::decide(&cx.slot, move |context| decide::auto_create_topics(context, &missing));
+    let created = cx.decide(move |context| decide::auto_create_topics(context, &missing));
     if time::within(time::now() + CREATION_WAIT, created).await.is_err() {
         tracing::warn!("a topic was not created within {} ms", CREATION_WAIT.as_millis());
     }

@@ -3,12 +3,13 @@
 //!
 //! Versions: 2–10. 6 has leader epochs (KIP-320), 7 static members (KIP-345), 10 topic ids.
 
-use std::collections::VecDeque;
+use std::rc::Rc;
+use std::vec;
 
 use protocol::ErrorCode;
 use protocol::messages::offset_commit::{
-    OffsetCommitRequest, OffsetCommitRequestTopic, OffsetCommitResponse,
-    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
 
 use crate::connection::Outcome;
@@ -16,36 +17,51 @@ use crate::dispatch::{Context, pause_if_long};
 use crate::groups::{Mark, Pump};
 
 pub async fn handle(cx: Context, mut request: OffsetCommitRequest) -> Outcome {
-    let mut response = check_topics(&cx, &mut request);
-    let pump = match cx.slot.groups.find(&cx.slot, &request.group_id) {
-        Ok(pump) => pump,
-        Err(error) => return cx.reply(&filled(response, Err(error))),
-    };
-    let (mut outcomes, mut marks) = (Vec::new(), Vec::new());
-    let mut pieces = pieces(std::mem::take(&mut request.topics)).peekable();
-    while let Some(topics) = pieces.next() {
-        let count = topics.iter().map(|topic| topic.partitions.len()).sum();
-        request.topics = topics;
+    let pump = cx.slot.groups.find(&cx.slot, &request.group_id);
+    let mut pieces = Pieces::of(std::mem::take(&mut request.topics));
+    let (mut topics, mut marks) = (Vec::new(), Vec::new());
+    loop {
+        let goes_on = pieces.is_within_a_topic();
+        request.topics = pieces.next().unwrap_or_default();
+        let mut answers = check_topics(&cx, &mut request);
         // It may have changed between two pieces.
-        let decided =
-            pump.check_serving().and_then(|()| decide(&cx, &pump, &mut request, &mut marks));
-        match decided {
-            Ok(decided) => outcomes.extend(decided),
-            Err(error) => outcomes.extend(std::iter::repeat_n(error, count)),
+        let serving = pump.as_ref().map_err(|error| *error);
+        let serving = serving.and_then(|pump| pump.check_serving().map(|()| pump));
+        let decided = serving.and_then(|pump| decide(&cx, pump, &mut request, &mut marks));
+        fill(&mut answers, decided);
+        append(&mut topics, answers, goes_on);
+        if pieces.is_empty() {
+            break;
         }
-        if pieces.peek().is_some() {
+        pause_if_long().await;
+    }
+    drop(request);
+    let response = OffsetCommitResponse { topics, ..OffsetCommitResponse::default() };
+    match pump {
+        Ok(pump) => Outcome::Later(Box::pin(answer(cx, pump, response, marks))),
+        Err(_) => cx.reply_long(response).await,
+    }
+}
+
+/// When everything is durable, or cannot be.
+async fn answer(
+    cx: Context,
+    pump: Rc<Pump>,
+    mut response: OffsetCommitResponse,
+    marks: Vec<Mark>,
+) -> Outcome {
+    let mut durable = Ok(());
+    for mark in marks {
+        durable = pump.durable(mark).await.and(durable);
+    }
+    if let Err(error) = durable {
+        for topic in &mut response.topics {
+            let committed = topic.partitions.iter_mut().filter(|it| !it.error_code.is_error());
+            committed.for_each(|partition| partition.error_code = error);
             pause_if_long().await;
         }
     }
-    drop(request);
-    detach(&mut response);
-    Outcome::Later(Box::pin(async move {
-        let mut outcomes = Ok(outcomes);
-        for mark in marks {
-            outcomes = pump.durable(mark).await.and(outcomes);
-        }
-        cx.reply(&filled(response, outcomes))
-    }))
+    cx.reply_long(response).await
 }
 
 fn decide(
@@ -68,33 +84,57 @@ fn decide(
     }
 }
 
-/// The topics in pieces that take no long to decide about; one piece at least.
-fn pieces(
-    topics: Vec<OffsetCommitRequestTopic>,
-) -> impl Iterator<Item = Vec<OffsetCommitRequestTopic>> {
-    let mut rest = Some(VecDeque::from(topics));
-    std::iter::from_fn(move || {
-        let mut topics = rest.take()?;
+/// The topics of a request in pieces that take no long to decide about.
+struct Pieces {
+    /// What is left of a topic that was begun, with its partitions beside it.
+    begun: Option<(OffsetCommitRequestTopic, vec::IntoIter<OffsetCommitRequestPartition>)>,
+    topics: vec::IntoIter<OffsetCommitRequestTopic>,
+}
+
+impl Pieces {
+    fn of(topics: Vec<OffsetCommitRequestTopic>) -> Pieces {
+        Pieces { begun: None, topics: topics.into_iter() }
+    }
+
+    fn is_within_a_topic(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.begun.is_none() && self.topics.len() == 0
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Vec<OffsetCommitRequestTopic>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         let (mut piece, mut room) = (Vec::new(), PIECE_PARTITIONS);
-        while let Some(mut topic) = topics.pop_front() {
-            if topic.partitions.len() > room {
-                let later = topic.partitions.split_off(room);
-                let (name, topic_id) = (topic.name.clone(), topic.topic_id);
-                topics.push_front(OffsetCommitRequestTopic { name, topic_id, partitions: later });
-            }
-            room -= topic.partitions.len();
-            piece.push(topic);
-            if room == 0 {
-                break;
-            }
+        while room > 0 {
+            let (topic, mut left) = match (self.begun.take(), self.topics.as_slice()) {
+                (Some(begun), _) => begun,
+                (None, [next, ..]) if next.partitions.len() <= room => {
+                    room -= next.partitions.len().max(1);
+                    piece.extend(self.topics.next());
+                    continue;
+                }
+                (None, _) => {
+                    let Some(mut topic) = self.topics.next() else { break };
+                    let partitions = std::mem::take(&mut topic.partitions);
+                    (topic, partitions.into_iter())
+                }
+            };
+            let partitions: Vec<_> = left.by_ref().take(room).collect();
+            room -= partitions.len();
+            piece.push(OffsetCommitRequestTopic { partitions, ..topic.clone() });
+            self.begun = (left.len() > 0).then_some((topic, left));
         }
-        rest = (!topics.is_empty()).then_some(topics);
-        Some(piece)
-    })
+        (!piece.is_empty()).then_some(piece)
+    }
 }
 
 /// Takes out what cannot be committed. The answer has its error already, and -1 for the others.
-fn check_topics(cx: &Context, request: &mut OffsetCommitRequest) -> OffsetCommitResponse {
+fn check_topics(cx: &Context, request: &mut OffsetCommitRequest) -> Vec<OffsetCommitResponseTopic> {
     let image = cx.slot.image();
     let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
     let mut topics = Vec::with_capacity(request.topics.len());
@@ -112,7 +152,8 @@ fn check_topics(cx: &Context, request: &mut OffsetCommitRequest) -> OffsetCommit
             error_code: if exists(partition.partition_index) { PENDING } else { missing },
         });
         topics.push(OffsetCommitResponseTopic {
-            name: topic.name.clone(),
+            // The frame goes before the records are durable.
+            name: topic.name.detach(),
             topic_id: topic.topic_id,
             partitions: answers.collect(),
         });
@@ -121,29 +162,33 @@ fn check_topics(cx: &Context, request: &mut OffsetCommitRequest) -> OffsetCommit
             topic.name = found.name.clone();
         }
     }
-    OffsetCommitResponse { topics, ..OffsetCommitResponse::default() }
+    topics
 }
 
-/// The frame goes before the records are durable.
-fn detach(response: &mut OffsetCommitResponse) {
-    for topic in &mut response.topics {
-        topic.name = topic.name.detach();
-    }
-}
-
-fn filled(
-    mut response: OffsetCommitResponse,
-    outcomes: Result<Vec<ErrorCode>, ErrorCode>,
-) -> OffsetCommitResponse {
-    let (mut each, all) = match outcomes {
-        Ok(outcomes) => (VecDeque::from(outcomes), ErrorCode::NONE),
-        Err(error) => (VecDeque::new(), error),
+/// Writes the outcomes to the partitions that wait for one.
+fn fill(topics: &mut [OffsetCommitResponseTopic], outcomes: Result<Vec<ErrorCode>, ErrorCode>) {
+    let (each, all) = match outcomes {
+        Ok(outcomes) => (outcomes, ErrorCode::NONE),
+        Err(error) => (Vec::new(), error),
     };
-    let partitions = response.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+    let mut each = each.into_iter();
+    let partitions = topics.iter_mut().flat_map(|topic| &mut topic.partitions);
     for partition in partitions.filter(|partition| partition.error_code == PENDING) {
-        partition.error_code = each.pop_front().unwrap_or(all);
+        partition.error_code = each.next().unwrap_or(all);
     }
-    response
+}
+
+/// Adds the answers to one piece. Its first topic may be the one that the last piece ended in.
+fn append(
+    topics: &mut Vec<OffsetCommitResponseTopic>,
+    piece: Vec<OffsetCommitResponseTopic>,
+    goes_on: bool,
+) {
+    let mut piece = piece.into_iter();
+    if goes_on && let (Some(last), Some(more)) = (topics.last_mut(), piece.next()) {
+        last.partitions.extend(more.partitions);
+    }
+    topics.extend(piece);
 }
 
 const FIRST_VERSION_WITH_IDS: i16 = 10;

@@ -3,8 +3,6 @@
 //!
 //! Versions: 1–10. 2 asks for all topics, 8 for several groups (KIP-709), 10 by topic id.
 
-use std::rc::Rc;
-
 use coordinator::CommittedOffset;
 use protocol::messages::offset_fetch::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse,
@@ -27,10 +25,10 @@ pub async fn handle(cx: Context, request: OffsetFetchRequest) -> Outcome {
             pause_if_long().await;
         }
         match answers.pop() {
-            Some(only) if !several => cx.reply(&flat(only, cx.version())),
+            Some(only) if !several => cx.reply_long(flat(only, cx.version()).await).await,
             last => {
                 answers.extend(last);
-                cx.reply(&OffsetFetchResponse { groups: answers, ..Default::default() })
+                cx.reply_long(OffsetFetchResponse { groups: answers, ..Default::default() }).await
             }
         }
     }))
@@ -50,20 +48,26 @@ fn only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup {
 
 async fn fetch(cx: &Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
     let group_id = group.group_id.clone();
+    // Before there was an error of the group, each partition had it.
+    let asked = (cx.version() < FIRST_VERSION_WITH_GROUP_ERROR).then(|| group.topics.clone());
     let outcome = match cx.slot.groups.find(&cx.slot, &group_id) {
-        Ok(pump) => read(cx, &pump, &group).await,
+        Ok(pump) => read(cx, &pump, group).await,
         Err(error) => Err(error),
     };
     match outcome {
         Ok(topics) => OffsetFetchResponseGroup { group_id, topics, error_code: ErrorCode::NONE },
-        Err(error_code) => OffsetFetchResponseGroup { group_id, topics: Vec::new(), error_code },
+        Err(error_code) => {
+            let topics = asked.flatten().unwrap_or_default().into_iter();
+            let topics = topics.map(|topic| refused(topic, error_code)).collect();
+            OffsetFetchResponseGroup { group_id, topics, error_code }
+        }
     }
 }
 
 async fn read(
     cx: &Context,
-    pump: &Rc<Pump>,
-    group: &OffsetFetchRequestGroup,
+    pump: &Pump,
+    group: OffsetFetchRequestGroup,
 ) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
     let member = group.member_id.as_ref();
     let (refused, mark) = pump
@@ -72,8 +76,8 @@ async fn read(
         pump.durable(mark).await?;
         return Err(error);
     }
-    let topics = match &group.topics {
-        Some(asked) => read_asked(cx, pump, group, asked).await,
+    let topics = match group.topics {
+        Some(asked) => read_asked(cx, pump, &group.group_id, asked).await,
         None => read_all(cx, pump, &group.group_id).await,
     };
     // What was read between two pauses is of one life of the pump, or nothing is told.
@@ -86,8 +90,8 @@ async fn read(
 async fn read_asked(
     cx: &Context,
     pump: &Pump,
-    group: &OffsetFetchRequestGroup,
-    asked: &[OffsetFetchRequestTopics],
+    group: &Str,
+    asked: Vec<OffsetFetchRequestTopics>,
 ) -> Vec<OffsetFetchResponseTopics> {
     let image = cx.slot.image();
     let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
@@ -99,14 +103,15 @@ async fn read_asked(
         for indexes in topic.partition_indexes.chunks(PIECE_PARTITIONS) {
             pump.look(|coordinator| {
                 partitions.extend(indexes.iter().map(|&index| match &name {
-                    Some(name) => shown(index, coordinator.committed(&group.group_id, name, index)),
+                    Some(name) => shown(index, coordinator.committed(group, name, index)),
                     None => unknown(index),
                 }));
             });
             pause_if_long().await;
         }
-        let (name, topic_id) = (topic.name.clone(), topic.topic_id);
+        let (name, topic_id) = (topic.name, topic.topic_id);
         topics.push(OffsetFetchResponseTopics { name, topic_id, partitions });
+        pause_if_long().await;
     }
     topics
 }
@@ -124,15 +129,30 @@ async fn read_all(cx: &Context, pump: &Pump, group: &Str) -> Vec<OffsetFetchResp
         if by_id && topic_id.is_zero() {
             continue;
         }
-        let (partitions, _) = pump.look(|coordinator| {
-            let found = coordinator.all_committed(group).and_then(|all| all.get(&name));
-            let found = found.into_iter().flatten();
-            found.map(|(&at, it)| shown(at, Some(it))).collect::<Vec<_>>()
-        });
+        let partitions = read_topic(pump, group, &name).await;
         topics.push(OffsetFetchResponseTopics { name, topic_id, partitions });
-        pause_if_long().await;
     }
     topics
+}
+
+/// Every committed offset of a group in one topic.
+async fn read_topic(pump: &Pump, group: &Str, topic: &Str) -> Vec<OffsetFetchResponsePartitions> {
+    let mut partitions: Vec<OffsetFetchResponsePartitions> = Vec::new();
+    loop {
+        let next = partitions.last().map_or(0, |last| last.partition_index.saturating_add(1));
+        let (found, _) = pump.look(|coordinator| {
+            let topics = coordinator.all_committed(group);
+            let all = topics.and_then(|topics| topics.get(topic));
+            let some = all.map(|all| all.range(next..).take(PIECE_PARTITIONS));
+            let before = partitions.len();
+            partitions.extend(some.into_iter().flatten().map(|(&at, it)| shown(at, Some(it))));
+            partitions.len() - before
+        });
+        pause_if_long().await;
+        if found < PIECE_PARTITIONS {
+            return partitions;
+        }
+    }
 }
 
 fn shown(index: i32, committed: Option<&CommittedOffset>) -> OffsetFetchResponsePartitions {
@@ -145,30 +165,43 @@ fn shown(index: i32, committed: Option<&CommittedOffset>) -> OffsetFetchResponse
     }
 }
 
+fn refused(topic: OffsetFetchRequestTopics, error_code: ErrorCode) -> OffsetFetchResponseTopics {
+    let partitions = topic.partition_indexes.into_iter();
+    let partitions = partitions
+        .map(|index| OffsetFetchResponsePartitions { error_code, ..shown(index, None) })
+        .collect();
+    OffsetFetchResponseTopics { name: topic.name, partitions, ..Default::default() }
+}
+
 fn unknown(index: i32) -> OffsetFetchResponsePartitions {
     OffsetFetchResponsePartitions { error_code: ErrorCode::UNKNOWN_TOPIC_ID, ..shown(index, None) }
 }
 
 /// As it was answered before several groups could be asked for.
-fn flat(group: OffsetFetchResponseGroup, version: i16) -> OffsetFetchResponse {
-    let topics = group.topics.into_iter().map(|topic| OffsetFetchResponseTopic {
-        name: topic.name,
-        partitions: topic
-            .partitions
-            .into_iter()
-            .map(|partition| OffsetFetchResponsePartition {
+async fn flat(group: OffsetFetchResponseGroup, version: i16) -> OffsetFetchResponse {
+    let mut topics = Vec::with_capacity(group.topics.len());
+    for topic in group.topics {
+        let mut left = topic.partitions.into_iter();
+        let mut partitions = Vec::with_capacity(left.len());
+        while left.len() > 0 {
+            let some = left.by_ref().take(PIECE_PARTITIONS);
+            partitions.extend(some.map(|partition| OffsetFetchResponsePartition {
                 partition_index: partition.partition_index,
                 committed_offset: partition.committed_offset,
                 committed_leader_epoch: partition.committed_leader_epoch,
                 metadata: partition.metadata,
                 error_code: partition.error_code,
-            })
-            .collect(),
-    });
-    let error_code = if version >= 2 { group.error_code } else { ErrorCode::NONE };
-    OffsetFetchResponse { topics: topics.collect(), error_code, ..Default::default() }
+            }));
+            pause_if_long().await;
+        }
+        topics.push(OffsetFetchResponseTopic { name: topic.name, partitions });
+    }
+    let has_error = version >= FIRST_VERSION_WITH_GROUP_ERROR;
+    let error_code = if has_error { group.error_code } else { ErrorCode::NONE };
+    OffsetFetchResponse { topics, error_code, ..Default::default() }
 }
 
+const FIRST_VERSION_WITH_GROUP_ERROR: i16 = 2;
 const FIRST_VERSION_WITH_SEVERAL: i16 = 8;
 const FIRST_VERSION_WITH_IDS: i16 = 10;
 /// Partitions that are looked up in one go.

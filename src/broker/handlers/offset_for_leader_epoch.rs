@@ -30,7 +30,11 @@ pub async fn handle(cx: Context, request: OffsetForLeaderEpochRequest) -> Outcom
         }
         topics.push(OffsetForLeaderTopicResult { topic: topic.topic, partitions });
     }
-    cx.reply(&OffsetForLeaderEpochResponse { topics, ..OffsetForLeaderEpochResponse::default() })
+    cx.reply_long(OffsetForLeaderEpochResponse {
+        topics,
+        ..OffsetForLeaderEpochResponse::default()
+    })
+    .await
 }
 
 fn find(

@@ -319,10 +319,13 @@ async fn answer(cx: Context, begun: Vec<BegunTopic>, timeout: Duration) -> Outco
                 Ok(each) => PartitionProduceResponse { index, ..each },
                 Err(refusal) => refused(&cx, index, refusal, &mut response.node_endpoints),
             });
+            if out.partition_responses.len().is_multiple_of(PIECE_PARTITIONS) {
+                pause_if_long().await;
+            }
         }
         response.responses.push(out);
     }
-    cx.reply(&response)
+    cx.reply_long(response).await
 }
 
 /// Where to send a batch that came while its partition was moving.
@@ -385,6 +388,8 @@ fn refused(
     out
 }
 
+/// Partitions that are answered in one go.
+const PIECE_PARTITIONS: usize = 1000;
 /// So many partitions of a request are compared with one another.
 const COMPARED_MAX: usize = 16;
 /// The smallest length of a batch in any format.

@@ -6,14 +6,12 @@ use metadata::controller as decisions;
 use protocol::messages::update_features::UpdateFeaturesRequest;
 
 use crate::connection::Outcome;
-use crate::controller;
 use crate::dispatch::Context;
 
 pub async fn handle(cx: Context, request: UpdateFeaturesRequest) -> Outcome {
-    let decided =
-        controller::decide(&cx.slot, move |context| decisions::update_features(context, &request));
+    let decided = cx.decide(move |context| decisions::update_features(context, &request));
     match decided.await {
-        Ok(response) => cx.reply(&response),
+        Ok(response) => cx.reply_long(response).await,
         Err(why) => Outcome::Close(why.to_string()),
     }
 }

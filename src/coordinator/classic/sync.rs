@@ -1,5 +1,7 @@
 //! SyncGroup: the leader hands in the assignment, everyone gets its own.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use protocol::messages::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use protocol::{ErrorCode, Str};
@@ -63,9 +65,10 @@ impl ClassicGroup {
 
     /// Members that the leader forgot get nothing; whom it made up is ignored.
     fn assign(&mut self, request: &SyncGroupRequest) {
+        let given = request.assignments.iter().map(|it| (&it.member_id, &it.assignment));
+        let given: BTreeMap<&Str, &Bytes> = given.collect();
         for member in self.members.values_mut() {
-            let given = request.assignments.iter().rfind(|it| it.member_id == member.id);
-            let given = given.map(|it| Bytes::copy_from_slice(&it.assignment));
+            let given = given.get(&member.id).map(|it| Bytes::copy_from_slice(it));
             member.assignment = given.unwrap_or_default();
         }
     }

@@ -3,7 +3,8 @@
 //! Invariants: the position never passes the end; every length is compared with what remains
 //! before it is used; a list is only given room once its count fits into what remains, and all
 //! lists of one message together stay below a limit of heap bytes. What is read as text, bytes or
-//! records is a slice of the frame.
+//! records is a slice of the frame. Whoever must not be kept for long can ask for a limit of
+//! elements, too: work is in proportion to them.
 
 use bytes::Bytes;
 
@@ -39,6 +40,8 @@ pub enum Fault {
     HeapLimit,
     #[error("the announced size of the tagged field is not the size of its value")]
     TagSize,
+    #[error("more elements than were to be read in one go")]
+    ElementLimit,
     #[error("this version does not exist")]
     UnknownVersion,
     #[error("this API does not exist")]
@@ -79,6 +82,8 @@ pub struct Decoder {
     flexible: bool,
     heap_bytes_left: usize,
     heap_bytes_max: usize,
+    elements: usize,
+    elements_max: usize,
 }
 
 impl Decoder {
@@ -91,7 +96,53 @@ impl Decoder {
     #[must_use]
     pub fn with_heap_limit(frame: Bytes, heap_bytes_max: usize) -> Self {
         let heap_bytes_left = heap_bytes_max;
-        Self { frame, position: 0, flexible: false, heap_bytes_left, heap_bytes_max }
+        Self {
+            frame,
+            position: 0,
+            flexible: false,
+            heap_bytes_left,
+            heap_bytes_max,
+            elements: 0,
+            elements_max: usize::MAX,
+        }
+    }
+
+    /// Reads a value whose lists and tagged fields have at most so many elements together. `None`
+    /// when they have more: then it is still to be read, where that takes nobody's time.
+    pub fn within<T>(
+        &mut self,
+        elements_max: usize,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Option<T>, DecodeError> {
+        let (position, heap_bytes_left) = (self.position, self.heap_bytes_left);
+        let elements = self.elements;
+        self.elements_max = elements.saturating_add(elements_max);
+        let value = read(self);
+        self.elements_max = usize::MAX;
+        match value {
+            Err(DecodeError { fault: Fault::ElementLimit, .. }) => {
+                self.position = position;
+                self.heap_bytes_left = heap_bytes_left;
+                self.elements = elements;
+                Ok(None)
+            }
+            value => value.map(Some),
+        }
+    }
+
+    /// How many elements of lists, and tagged fields, were read so far.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    fn take_elements(&mut self, count: usize) -> Result<(), DecodeError> {
+        let elements = self.elements.saturating_add(count);
+        if elements > self.elements_max {
+            return Err(Fault::ElementLimit.into());
+        }
+        self.elements = elements;
+        Ok(())
     }
 
     /// Bytes not read yet.
@@ -183,6 +234,7 @@ impl Decoder {
         if count > self.remaining() / element_bytes_min {
             return Err(Fault::CountBeyondEnd.into());
         }
+        self.take_elements(count)?;
         let heap_bytes = count * size_of::<T>();
         let left = self.heap_bytes_left.checked_sub(heap_bytes).ok_or(Fault::HeapLimit)?;
         self.heap_bytes_left = left;
@@ -206,6 +258,7 @@ impl Decoder {
         if count as usize > self.remaining() {
             return Err(Fault::Truncated.into());
         }
+        self.take_elements(count as usize)?;
         for _ in 0..count {
             let tag = self.unsigned_varint()?;
             let length = self.unsigned_varint()? as usize;

@@ -3,6 +3,9 @@
 //! Everything small goes into one growing buffer; record batches do not go through it at all. The
 //! encoder notes where they belong, and [`Encoder::finish`] gives the slices of the buffer and the
 //! batches in order, ready for one vectored send. A field costs no allocation of its own.
+//!
+//! Whoever must not be kept for long can set a limit: what goes beyond is left out, and the encoder
+//! knows it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -17,6 +20,15 @@ pub struct Encoder {
     spliced_bytes: usize,
     flexible: bool,
     size_prefix: bool,
+    limit: Option<Limit>,
+}
+
+/// What may still be written in one go.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    elements_left: usize,
+    bytes_max: usize,
+    exceeded: bool,
 }
 
 impl Encoder {
@@ -39,6 +51,31 @@ impl Encoder {
         let mut buffer = BytesMut::with_capacity(SIZE_BYTES + bytes);
         buffer.put_u32(0);
         Self { buffer, size_prefix: true, ..Self::default() }
+    }
+
+    /// The same for as long as lists have at most so many elements together, in not many more than
+    /// so many bytes.
+    #[must_use]
+    pub fn within(mut self, elements_max: usize, bytes_max: usize) -> Self {
+        self.limit = Some(Limit { elements_left: elements_max, bytes_max, exceeded: false });
+        self
+    }
+
+    /// Whether there was more to write than the limit allows: what was written is of no use then.
+    #[must_use]
+    pub fn is_exceeded(&self) -> bool {
+        self.limit.is_some_and(|limit| limit.exceeded)
+    }
+
+    /// Whether another element may be written.
+    pub(crate) fn take_element(&mut self) -> bool {
+        let Some(limit) = &mut self.limit else { return true };
+        if limit.elements_left == 0 || self.buffer.len() > limit.bytes_max {
+            limit.exceeded = true;
+            return false;
+        }
+        limit.elements_left -= 1;
+        true
     }
 
     /// Bytes written so far, batches and size prefix included.

@@ -138,7 +138,12 @@ impl<T: Wire> Wire for Vec<T> {
 
     fn write(&self, encoder: &mut Encoder, version: i16) {
         encoder.long_length(self.len());
-        self.iter().for_each(|element| element.write(encoder, version));
+        for element in self {
+            if !encoder.take_element() {
+                return;
+            }
+            element.write(encoder, version);
+        }
     }
 }
 

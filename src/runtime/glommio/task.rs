@@ -1,5 +1,6 @@
 //! Tasks of this executor.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,9 +13,19 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) {
     glommio::spawn_local(future).detach();
 }
 
-/// Whether I/O waits for this core: a loop that runs long should call `yield_now` then.
+/// Whether a loop should call `yield_now`, asked once for each thing it does: it has run for long,
+/// or has done so many things that others of this core may wait.
 pub fn should_yield() -> bool {
-    glommio::executor().need_preempt()
+    let asked = ASKED.get() + 1;
+    let due = asked >= ASKED_MAX || glommio::executor().need_preempt();
+    ASKED.set(if due { 0 } else { asked });
+    due
+}
+
+thread_local! {
+    /// How often `should_yield` was asked since it said yes, by all loops together: each keeps the
+    /// core from the others.
+    static ASKED: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Lets every other runnable task of this core run first.
@@ -51,3 +62,6 @@ where
     count(|counters| &counters.blocking_calls, 1);
     beside::run(function).await
 }
+
+/// A fraction of a millisecond, when what is asked about takes a microsecond.
+const ASKED_MAX: u32 = 250;

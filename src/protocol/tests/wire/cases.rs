@@ -30,14 +30,33 @@ pub struct Decoded {
 }
 
 fn decode<M: Message>(body: Bytes, version: i16) -> Result<Decoded, DecodeError> {
-    let mut decoder = Decoder::new(body);
+    let mut decoder = Decoder::new(body.clone());
     let message = M::decode(&mut decoder, version)?;
+    check_limits(body, &message, version, decoder.elements());
     let encoded = encode(&message, version);
     let again = M::decode(&mut Decoder::new(encoded.clone()), version);
     // A NaN is not equal to itself, but it is shown alike.
     let same = again.as_ref() == Ok(&message) || format!("{again:?}") == format!("Ok({message:?})");
     assert!(same, "{message:?} came back as {again:?}");
     Ok(Decoded { shown: format!("{message:?}"), encoded, remaining: decoder.remaining() })
+}
+
+/// It is read within as many elements as it has and not within fewer, and written as if there was
+/// no limit as long as it is within one.
+fn check_limits<M: Message>(body: Bytes, message: &M, version: i16, elements: usize) {
+    let read = |decoder: &mut Decoder| M::decode(decoder, version);
+    let mut decoder = Decoder::new(body);
+    let before = decoder.remaining();
+    if let Some(fewer) = elements.checked_sub(1) {
+        assert_eq!(decoder.within(fewer, read), Ok(None), "{message:?}");
+        assert_eq!(decoder.remaining(), before, "{message:?}");
+    }
+    let again = decoder.within(elements, read);
+    assert_eq!(format!("{again:?}"), format!("Ok(Some({message:?}))"));
+    let mut encoder = Encoder::new().within(elements, usize::MAX);
+    message.encode(&mut encoder, version);
+    assert!(!encoder.is_exceeded(), "{message:?} in {elements} elements");
+    assert_eq!(encoder.finish_contiguous(), encode(message, version));
 }
 
 fn decode_only<M: Message>(body: Bytes, version: i16) -> Result<(), DecodeError> {

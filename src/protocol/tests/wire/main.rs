@@ -15,6 +15,7 @@ mod errors;
 mod hostile;
 mod jar;
 mod schema;
+mod slices;
 mod value;
 
 use cases::Case;

@@ -25,7 +25,7 @@ fn yielding_lets_the_others_run() {
 fn a_long_loop_is_told_to_yield() {
     on_core(|| async {
         for _ in 0..5 {
-            // Ends only because the preemption timer fires.
+            // Ends because the preemption timer fires, or because it was asked so often.
             while !should_yield() {
                 std::hint::spin_loop();
             }
@@ -33,6 +33,32 @@ fn a_long_loop_is_told_to_yield() {
                 yield_now().await;
             }
         }
+    });
+}
+
+/// However little time each takes: others wait for a bounded number of things.
+#[test]
+fn a_loop_over_many_things_lets_others_run_between() {
+    on_core(|| async {
+        let (turns, done) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let (counted, ended) = (Rc::clone(&turns), Rc::clone(&done));
+        spawn(async move {
+            while !ended.get() {
+                counted.set(counted.get() + 1);
+                yield_now().await;
+            }
+        });
+        let (mut without_a_turn, mut seen) = (0, 0);
+        for _thing in 0..100_000 {
+            if should_yield() {
+                yield_now().await;
+            }
+            without_a_turn = if turns.get() == seen { without_a_turn + 1 } else { 0 };
+            seen = turns.get();
+            assert!(without_a_turn <= 250, "{without_a_turn} things, {seen} turns of others");
+        }
+        assert!(seen >= 400, "{seen} turns of others");
+        done.set(true);
     });
 }
 
