@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use protocol::group_records::{
-    GroupMetadataValue, Key, OffsetCommitKey, OffsetCommitValue, OffsetWriter,
+    GroupMetadataValue, Key, OffsetCommitKey, OffsetCommitValue, OffsetKey, OffsetValue,
+    OffsetWriter,
 };
 use protocol::messages::heartbeat::HeartbeatRequest;
 use protocol::messages::join_group::JoinGroupRequest;
@@ -65,8 +66,18 @@ impl Coordinator {
     // ---- replay
 
     /// Takes one record of the log, in order.
-    pub fn replay(&mut self, key: Bytes, value: Option<Bytes>) -> Result<(), ReplayError> {
-        let key = Key::decode(key).map_err(ReplayError::Key)?;
+    pub fn replay(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), ReplayError> {
+        // Nearly all of them are committed offsets, and nearly all of those as they are written
+        // today.
+        if let Some(key) = OffsetKey::parse(key) {
+            match value.map(OffsetValue::parse) {
+                None => return self.replay_offset(key, None),
+                Some(Some(value)) => return self.replay_offset(key, Some(value)),
+                Some(None) => {}
+            }
+        }
+        let value = value.map(Bytes::copy_from_slice);
+        let key = Key::decode(Bytes::copy_from_slice(key)).map_err(ReplayError::Key)?;
         if let Some(id) = key.consumer_group() {
             return self.replay_consumer(&key, id, value);
         }
@@ -74,12 +85,7 @@ impl Coordinator {
             Key::Offset(key) => {
                 let value = value.map(OffsetCommitValue::decode).transpose();
                 let value = value.map_err(ReplayError::Value)?;
-                if value.is_some() && !self.is_known(&key.group) {
-                    // A group that only ever commits has no record of its own.
-                    let id = key.group.detach();
-                    self.groups.insert(id.clone(), ClassicGroup::new(id));
-                }
-                self.offsets.replay(&key, value);
+                return self.replay_offset((&key).into(), value.as_ref().map(OffsetValue::from));
             }
             Key::Group(key) => match value {
                 Some(value) => {
@@ -96,12 +102,26 @@ impl Coordinator {
         Ok(())
     }
 
+    fn replay_offset(
+        &mut self,
+        key: OffsetKey<'_>,
+        value: Option<OffsetValue<'_>>,
+    ) -> Result<(), ReplayError> {
+        if value.is_some() && !self.is_known(key.group) {
+            // A group that only ever commits has no record of its own.
+            let id = Str::from(key.group.to_owned());
+            self.groups.insert(id.clone(), ClassicGroup::new(id));
+        }
+        self.offsets.replay(key, value);
+        Ok(())
+    }
+
     /// Whether somebody could be a member already.
     fn may_have_members(&self, id: &Str) -> bool {
         self.groups.contains_key(id) || self.has_members(id)
     }
 
-    fn is_known(&self, id: &Str) -> bool {
+    fn is_known(&self, id: &str) -> bool {
         self.groups.contains_key(id) || self.consumers.contains_key(id)
     }
 
@@ -339,6 +359,14 @@ impl Coordinator {
         self.offsets.of_group(group)
     }
 
+    /// How many offsets are committed, of all groups together.
+    pub fn offsets_count(&self) -> usize {
+        self.offsets
+            .iter()
+            .map(|(_, topics)| topics.values().map(BTreeMap::len).sum::<usize>())
+            .sum()
+    }
+
     /// One outcome for each named partition, or one for all of them.
     pub fn delete_offsets(
         &mut self,
@@ -359,13 +387,14 @@ impl Coordinator {
             return (output, Err(error));
         }
         let mut outcomes = Vec::with_capacity(named.len());
+        let mut writer = OffsetWriter::new(named.len());
         for (topic, partition) in named {
             if self.is_subscribed(group, topic) {
                 outcomes.push(ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC);
                 continue;
             }
             if self.offsets.get(group, topic, *partition).is_some() {
-                output.records.push(offsets::tombstone(group, topic, *partition));
+                output.records.push(offsets::tombstone(&mut writer, group, topic, *partition));
             }
             outcomes.push(ErrorCode::NONE);
         }
@@ -376,9 +405,11 @@ impl Coordinator {
     /// A topic is gone: what was committed for it means nothing any more.
     pub fn on_topic_deleted(&mut self, topic: &str) -> Output {
         let mut output = Output::default();
+        let mut writer = OffsetWriter::new(TOMBSTONES_EXPECTED);
         for (group, topics) in self.offsets.iter() {
             if let Some((name, partitions)) = topics.get_key_value(topic) {
-                let gone = partitions.keys().map(|&it| offsets::tombstone(group, name, it));
+                let each = partitions.keys();
+                let gone = each.map(|&it| offsets::tombstone(&mut writer, group, name, it));
                 output.records.extend(gone);
             }
         }
@@ -430,9 +461,19 @@ impl Coordinator {
     /// A group without members keeps them from the moment it became empty; one whose members use
     /// "consumer" protocols loses those of topics it does not subscribe to, counted from the
     /// commit; others keep them as long as they live (KIP-211).
-    pub fn expire(&mut self, world: &World<'_>) -> Output {
+    ///
+    /// Looks at some groups, from the first behind `after` on; gives the last of them unless it
+    /// has looked at all.
+    pub fn expire(&mut self, world: &World<'_>, after: Option<&Str>) -> (Output, Option<Str>) {
         let mut output = Output::default();
-        for (group, topics) in self.offsets.iter() {
+        let mut writer = OffsetWriter::new(TOMBSTONES_EXPECTED);
+        let (mut looked_at, mut last) = (0, None);
+        for (group, topics) in self.offsets.behind(after) {
+            if looked_at >= EXPIRED_AT_A_TIME {
+                break;
+            }
+            looked_at += topics.values().map(BTreeMap::len).sum::<usize>();
+            last = Some(group.clone());
             let found = self.groups.get(group);
             let consumers = self.consumers.get(group);
             let used = |topic: &&Str| consumers.is_some_and(|it| it.is_subscribed_to(topic));
@@ -441,27 +482,36 @@ impl Coordinator {
                     since_when(found, topic, committed)
                         .is_some_and(|since_ms| is_over(committed, since_ms, world))
                 });
-                let gone = expired.map(|(&index, _)| offsets::tombstone(group, topic, index));
+                let gone =
+                    expired.map(|(&index, _)| offsets::tombstone(&mut writer, group, topic, index));
                 output.records.extend(gone);
             }
         }
         self.replay_own(&output.records);
+        if let Some(last) = last.filter(|last| self.offsets.behind(Some(last)).next().is_some()) {
+            return (output, Some(last));
+        }
+        self.bury_the_bare(world, &mut output);
+        (output, None)
+    }
+
+    /// Ends groups that have neither members nor offsets.
+    fn bury_the_bare(&mut self, world: &World<'_>, output: &mut Output) {
         let bare = |group: &&ClassicGroup| !group.is_in_use() && group.state == State::Empty;
         let done = self.groups.values().filter(bare).map(|group| group.id.clone());
         let empty = self.consumers.values().filter(|group| group.members.is_empty());
         let done = done.chain(empty.map(|group| group.id.clone()));
         let done: Vec<Str> = done.filter(|id| self.offsets.of_group(id).is_none()).collect();
         for group in &done {
-            self.bury(world, group, &mut output);
+            self.bury(world, group, output);
             self.groups.remove(group);
         }
-        output
     }
 
     /// The one way in which committed offsets, and the end of a group, take effect.
     fn replay_own(&mut self, records: &[Record]) {
         for record in records {
-            let replayed = self.replay(record.key.clone(), record.value.clone());
+            let replayed = self.replay(&record.key, record.value.as_deref());
             assert!(replayed.is_ok(), "a record of our own: {replayed:?}");
         }
     }
@@ -510,3 +560,7 @@ fn is_over(committed: &CommittedOffset, since_ms: i64, world: &World<'_>) -> boo
 }
 
 const FIRST_VERSION_OF_CONSUMER_GROUPS: i16 = 9;
+/// Room for as many is made at first where it is not known how many there are.
+const TOMBSTONES_EXPECTED: usize = 16;
+/// Committed offsets that are looked at in one go, whole groups at least.
+const EXPIRED_AT_A_TIME: usize = 2000;

@@ -3,9 +3,12 @@
 //! Law: the map changes by replay only.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use protocol::Str;
-use protocol::group_records::{Key, OffsetCommitKey, OffsetCommitValue, OffsetWriter};
+use protocol::group_records::{
+    OffsetCommitKey, OffsetCommitValue, OffsetKey, OffsetValue, OffsetWriter,
+};
 
 use crate::world::Record;
 
@@ -33,6 +36,12 @@ impl Offsets {
         self.groups.iter()
     }
 
+    /// Groups in the order of their ids, from the first behind `after` on.
+    pub fn behind(&self, after: Option<&Str>) -> impl Iterator<Item = (&Str, &ByTopic)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.groups.range::<Str, _>((from, Bound::Unbounded))
+    }
+
     pub fn of_group(&self, group: &str) -> Option<&ByTopic> {
         self.groups.get(group)
     }
@@ -41,28 +50,25 @@ impl Offsets {
         self.groups.get(group)?.get(topic)?.get(&partition)
     }
 
-    pub fn replay(&mut self, key: &OffsetCommitKey, value: Option<OffsetCommitValue>) {
-        let OffsetCommitKey { group, topic, partition } = key;
-        match value {
-            Some(value) => {
-                let committed = CommittedOffset {
-                    offset: value.offset,
-                    leader_epoch: value.leader_epoch,
-                    metadata: value.metadata.detach(),
-                    commit_timestamp: value.commit_timestamp,
-                    expire_timestamp: value.expire_timestamp,
-                };
-                let topics = match self.groups.get_mut(&**group) {
-                    Some(topics) => topics,
-                    None => self.groups.entry(group.detach()).or_default(),
-                };
-                match topics.get_mut(&**topic) {
-                    Some(partitions) => partitions.insert(*partition, committed),
-                    None => topics.entry(topic.detach()).or_default().insert(*partition, committed),
-                };
-            }
-            None => self.remove(group, topic, *partition),
-        }
+    pub fn replay(&mut self, key: OffsetKey<'_>, value: Option<OffsetValue<'_>>) {
+        let OffsetKey { group, topic, partition } = key;
+        let Some(value) = value else { return self.remove(group, topic, partition) };
+        let own = |text: &str| Str::from(text.to_owned());
+        let committed = CommittedOffset {
+            offset: value.offset,
+            leader_epoch: value.leader_epoch,
+            metadata: own(value.metadata),
+            commit_timestamp: value.commit_timestamp,
+            expire_timestamp: value.expire_timestamp,
+        };
+        let topics = match self.groups.get_mut(group) {
+            Some(topics) => topics,
+            None => self.groups.entry(own(group)).or_default(),
+        };
+        match topics.get_mut(topic) {
+            Some(partitions) => partitions.insert(partition, committed),
+            None => topics.entry(own(topic)).or_default().insert(partition, committed),
+        };
     }
 
     fn remove(&mut self, group: &str, topic: &str, partition: i32) {
@@ -80,17 +86,26 @@ impl Offsets {
 
     /// Every offset of a group, as the records that delete them.
     pub fn tombstones(&self, group: &Str) -> Vec<Record> {
-        let topics = self.groups.get(group).into_iter().flatten();
-        topics
-            .flat_map(|(topic, partitions)| {
-                partitions.keys().map(move |&partition| tombstone(group, topic, partition))
-            })
-            .collect()
+        let topics = self.groups.get(group);
+        let count = topics.into_iter().flatten().map(|(_, partitions)| partitions.len()).sum();
+        let (mut writer, mut records) = (OffsetWriter::new(count), Vec::with_capacity(count));
+        for (topic, partitions) in topics.into_iter().flatten() {
+            let each = partitions.keys();
+            records.extend(each.map(|&index| tombstone(&mut writer, group, topic, index)));
+        }
+        records
     }
 }
 
-pub(crate) fn tombstone(group: &Str, topic: &Str, partition: i32) -> Record {
-    Record { key: key(group, topic, partition), value: None }
+pub(crate) fn tombstone(
+    writer: &mut OffsetWriter,
+    group: &Str,
+    topic: &Str,
+    partition: i32,
+) -> Record {
+    let (group, topic) = (group.clone(), topic.clone());
+    let key = writer.write_key(&OffsetCommitKey { group, topic, partition });
+    Record { key, value: None }
 }
 
 pub(crate) fn commit(
@@ -108,9 +123,4 @@ pub(crate) fn commit(
     };
     let (key, value) = writer.write(key, &value);
     Record { key, value: Some(value) }
-}
-
-fn key(group: &Str, topic: &Str, partition: i32) -> bytes::Bytes {
-    let (group, topic) = (group.clone(), topic.clone());
-    Key::Offset(OffsetCommitKey { group, topic, partition }).encode()
 }

@@ -6,6 +6,7 @@
 //! consumer protocol and its parts. A null value deletes.
 
 mod consumer;
+mod offset;
 
 use bytes::Bytes;
 
@@ -20,6 +21,7 @@ pub use consumer::{
     ConsumerGroupTargetAssignmentMetadataValue, CurrentPartitions, GroupKey, MemberKey, PatternKey,
     TargetPartitions,
 };
+pub use offset::{OffsetKey, OffsetValue};
 
 structure! {
     /// Names one committed offset.
@@ -208,6 +210,12 @@ impl OffsetWriter {
         let version = value.version();
         encode_into(&mut self.encoder, version, value, version, false);
         (key, self.encoder.split())
+    }
+
+    /// The key of a record that deletes.
+    pub fn write_key(&mut self, key: &OffsetCommitKey) -> Bytes {
+        encode_into(&mut self.encoder, OFFSET, key, 0, false);
+        self.encoder.split()
     }
 }
 

@@ -4,8 +4,9 @@
 use bytes::Bytes;
 use coordinator::Coordinator;
 use protocol::batch::{BatchHeader, Batches, Codec, HEADER_BYTES, RecordIter, decompress};
-use runtime::task;
 use storage::{Log, ReadError};
+
+use crate::dispatch::pause_if_long;
 
 /// Makes of a log what it says.
 pub async fn load(log: &Log) -> Result<Coordinator, ReadError> {
@@ -29,11 +30,9 @@ pub async fn load(log: &Log) -> Result<Coordinator, ReadError> {
                 Ok(_) => {}
                 Err(why) => tracing::error!(log = %name(log), %why, "a batch was left out"),
             }
+            pause_if_long().await;
         }
         next = chunk.next_offset;
-        if task::should_yield() {
-            task::yield_now().await;
-        }
     }
     Ok(coordinator)
 }
@@ -58,8 +57,7 @@ fn replay(log: &Log, coordinator: &mut Coordinator, header: &BatchHeader, batch:
                 if runtime::sabotaged("forget committed offsets") && key.starts_with(OFFSET_KEY) {
                     continue;
                 }
-                let value = record.value.map(Bytes::copy_from_slice);
-                let replayed = coordinator.replay(Bytes::copy_from_slice(key), value);
+                let replayed = coordinator.replay(key, record.value);
                 (offset, replayed.map_err(|why| why.to_string()))
             }
             Err(why) => (base_offset, Err(why.to_string())),

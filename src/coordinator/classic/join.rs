@@ -110,9 +110,8 @@ impl ClassicGroup {
         if self.members.is_empty() {
             return !request.protocol_type.is_empty() && !request.protocols.is_empty();
         }
-        let common = |name: &str| self.members.values().all(|member| member.supports(name));
         self.protocol_type.as_ref() == Some(&request.protocol_type)
-            && request.protocols.iter().any(|offered| common(&offered.name))
+            && request.protocols.iter().any(|offered| self.is_common(&offered.name))
     }
 
     fn join_unknown(&mut self, joining: &Joining<'_>, desk: &mut Desk<'_>) {
@@ -144,7 +143,7 @@ impl ClassicGroup {
             self.statics.insert(instance.clone(), id.clone());
         }
         self.leader.get_or_insert_with(|| id.clone());
-        self.members.insert(id.clone(), member);
+        self.insert(member);
         // It has no session yet: what runs out is the patience with a client that may be gone.
         let due_ms = desk.world.now_ms + NEW_MEMBER_PATIENCE_MS;
         desk.timers.set(Alarm::Session(self.id.clone(), id), due_ms);
@@ -177,7 +176,11 @@ impl ClassicGroup {
         let Some(member) = self.members.get_mut(id) else { return };
         // An earlier request that still waits came over a connection that is given up.
         member.refuse_join(&id.clone(), ErrorCode::REBALANCE_IN_PROGRESS, desk);
-        member.protocols = joining.protocols();
+        let offered = joining.protocols();
+        let before = std::mem::replace(&mut member.protocols, offered.clone());
+        self.count(&before, |supporters| *supporters -= 1);
+        self.count(&offered, |supporters| *supporters += 1);
+        let Some(member) = self.members.get_mut(id) else { return };
         member.rebalance_timeout_ms = joining.rebalance_timeout_ms();
         member.session_timeout_ms = joining.request.session_timeout_ms;
         member.joining = Some(joining.ticket);

@@ -64,10 +64,6 @@ impl Member {
         found.map(|(_, metadata)| metadata.clone()).unwrap_or_default()
     }
 
-    pub fn supports(&self, protocol: &str) -> bool {
-        self.protocols.iter().any(|(name, _)| name == protocol)
-    }
-
     /// As its leader has to know it.
     pub fn introduce(&self, protocol: &str) -> JoinGroupResponseMember {
         JoinGroupResponseMember {

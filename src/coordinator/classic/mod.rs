@@ -7,8 +7,8 @@
 //!                      └──────────── a member joins, leaves, expires ── Stable
 //! ```
 //! Law: a member has at most one join and one sync waiting; `statics` names exactly the static
-//! members; the leader, if there is one, is a member. What a record says of the group is said at
-//! the end of a rebalance; the rest is soft.
+//! members, and `supporters` counts them all; the leader, if there is one, is a member. What a
+//! record says of the group is said at the end of a rebalance; the rest is soft.
 
 mod heartbeat;
 mod join;
@@ -19,6 +19,7 @@ mod sync;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use protocol::group_records::{GroupMetadataKey, GroupMetadataValue, Key};
 use protocol::{ErrorCode, Str};
 
@@ -67,6 +68,8 @@ pub(crate) struct ClassicGroup {
     pub protocol: Option<Str>,
     leader: Option<Str>,
     pub members: BTreeMap<Str, Member>,
+    /// How many members support a protocol.
+    supporters: BTreeMap<Str, usize>,
     statics: BTreeMap<Str, Str>,
     /// Ids that were given out and not joined with yet (KIP-394).
     pending: BTreeSet<Str>,
@@ -92,6 +95,7 @@ impl ClassicGroup {
             protocol: None,
             leader: None,
             members: BTreeMap::new(),
+            supporters: BTreeMap::new(),
             statics: BTreeMap::new(),
             pending: BTreeSet::new(),
             unsynced: BTreeSet::new(),
@@ -115,7 +119,7 @@ impl ClassicGroup {
             if let Some(instance) = &member.instance_id {
                 group.statics.insert(instance.clone(), member.id.clone());
             }
-            group.members.insert(member.id.clone(), member);
+            group.insert(member);
         }
         group.protocol = protocol;
         group.leader = group.leader.filter(|leader| group.members.contains_key(leader));
@@ -201,6 +205,30 @@ impl ClassicGroup {
         };
     }
 
+    /// A member that the group does not have yet.
+    fn insert(&mut self, member: Member) {
+        self.count(&member.protocols, |supporters| *supporters += 1);
+        self.members.insert(member.id.clone(), member);
+    }
+
+    /// Changes how many members support each of these protocols.
+    fn count(&mut self, protocols: &[(Str, Bytes)], change: impl Fn(&mut usize)) {
+        // One that is named twice is supported once.
+        let names: BTreeSet<&Str> = protocols.iter().map(|(name, _)| name).collect();
+        for name in names {
+            let supporters = self.supporters.entry(name.clone()).or_default();
+            change(supporters);
+            if *supporters == 0 {
+                self.supporters.remove(name);
+            }
+        }
+    }
+
+    /// Whether all members support it.
+    fn is_common(&self, protocol: &str) -> bool {
+        self.supporters.get(protocol).copied().unwrap_or(0) == self.members.len()
+    }
+
     fn is_leader(&self, member: &str) -> bool {
         self.leader.as_deref() == Some(member)
     }
@@ -238,6 +266,7 @@ impl ClassicGroup {
         desk.timers.cancel(&Alarm::Session(self.id.clone(), member.clone()));
         self.unsynced.remove(member);
         let Some(mut gone) = self.members.remove(member) else { return };
+        self.count(&gone.protocols, |supporters| *supporters -= 1);
         gone.refuse_join(&Str::EMPTY, ErrorCode::UNKNOWN_MEMBER_ID, desk);
         gone.refuse_sync(ErrorCode::UNKNOWN_MEMBER_ID, desk);
         if let Some(instance) = &gone.instance_id {

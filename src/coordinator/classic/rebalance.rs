@@ -129,11 +129,10 @@ impl ClassicGroup {
 
     /// Of what all members support, what most of them like best; the earliest name decides.
     pub(super) fn choose_protocol(&self) -> Option<Str> {
-        let common = |name: &Str| self.members.values().all(|member| member.supports(name));
         let mut votes: BTreeMap<&Str, usize> = BTreeMap::new();
         for member in self.members.values() {
             let mut liked = member.protocols.iter().map(|(name, _)| name);
-            if let Some(name) = liked.find(|name| common(name)) {
+            if let Some(name) = liked.find(|name| self.is_common(name)) {
                 *votes.entry(name).or_default() += 1;
             }
         }

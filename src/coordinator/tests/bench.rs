@@ -177,7 +177,7 @@ impl Bench {
     pub fn replayed(&self) -> Coordinator {
         let mut again = Coordinator::default();
         for record in &self.log {
-            again.replay(record.key.clone(), record.value.clone()).unwrap();
+            again.replay(&record.key, record.value.as_deref()).unwrap();
         }
         again
     }
@@ -190,6 +190,16 @@ impl Bench {
         assert!(state.groups.keys().all(|id| known.iter().any(|it| it.group_id == *id)));
         state.groups.retain(|id, _| live.groups.contains_key(id));
         assert_eq!(state, live);
+    }
+
+    /// A whole sweep; in how many goes.
+    pub fn expire(&mut self) -> usize {
+        let (mut after, mut goes) = (None, 1);
+        while let Some(last) = self.act(|it, world| it.expire(world, after.as_ref())) {
+            after = Some(last);
+            goes += 1;
+        }
+        goes
     }
 
     pub fn restart(&mut self) {

@@ -1,6 +1,7 @@
 //! Joining, sharing, leaving, and what becomes of members that are not heard of.
 
 use protocol::ErrorCode;
+use protocol::messages::join_group::{JoinGroupRequest, JoinGroupRequestProtocol};
 
 use crate::bench::{Bench, joining, syncing, text};
 
@@ -31,6 +32,37 @@ fn two_members_share_and_the_standby_takes_over() {
     let alone = bench.joined(alone).unwrap();
     assert_eq!((alone.generation_id, alone.leader, alone.members.len()), (3, second, 1));
     assert_eq!(bench.beat("g", &first, 2), ErrorCode::UNKNOWN_MEMBER_ID);
+}
+
+/// Who supports what is counted, also for whom changes its mind, goes, or names a protocol twice.
+#[test]
+fn a_newcomer_has_to_support_what_all_members_do_by_now() {
+    let mut bench = Bench::new();
+    let offering = |member: &str, names: &[&str]| JoinGroupRequest {
+        protocols: names
+            .iter()
+            .map(|name| JoinGroupRequestProtocol { name: text(name), ..Default::default() })
+            .collect(),
+        ..joining("g", member)
+    };
+    // Version 3 gets no id first.
+    let alone = bench.join(3, &offering("", &["a", "b", "b"]));
+    bench.pass(0);
+    let first = bench.joined(alone).unwrap().member_id;
+    let newcomer = bench.join(3, &offering("", &["b"]));
+    let again = bench.join(3, &offering(&first, &["a", "b", "a"]));
+    let (first_told, told) = (bench.joined(again).unwrap(), bench.joined(newcomer).unwrap());
+    assert_eq!((first_told.protocol_name.as_deref(), told.generation_id), (Some("b"), 2));
+    let refused = |bench: &mut Bench, member: &str, names: &[&str]| {
+        let ticket = bench.join(3, &offering(member, names));
+        bench.joined(ticket).is_some_and(|it| it.error_code.is_error())
+    };
+    assert!(refused(&mut bench, "", &["a"]), "the second member does not support it");
+    assert_eq!(bench.leave("g", &told.member_id), ErrorCode::NONE);
+    let again = bench.join(3, &offering(&first, &["a"]));
+    assert_eq!(bench.joined(again).unwrap().protocol_name.as_deref(), Some("a"));
+    assert!(refused(&mut bench, "", &["b"]), "the first member does no more");
+    assert!(!refused(&mut bench, "", &["b", "a"]));
 }
 
 #[test]

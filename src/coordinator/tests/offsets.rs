@@ -29,10 +29,10 @@ fn offsets_without_members_expire_counted_from_the_commit() {
     let mut bench = Bench::new();
     assert_eq!(bench.commit("g", "", -1, ("t", 0, 5), ""), ErrorCode::NONE);
     bench.pass(99_999);
-    bench.act(|it, world| (it.expire(world), ()));
+    bench.expire();
     assert_eq!(bench.committed("g", "t", 0), Some(5));
     bench.pass(1);
-    bench.act(|it, world| (it.expire(world), ()));
+    bench.expire();
     assert_eq!(bench.committed("g", "t", 0), None);
     assert!(bench.coordinator.list(&[], &[]).is_empty());
     bench.check_replay();
@@ -47,18 +47,37 @@ fn offsets_of_members_expire_counted_from_the_end_of_the_group() {
     for _ in 0..30 {
         bench.pass(9_000);
         assert_eq!(bench.beat("g", &member, 1), ErrorCode::NONE);
-        bench.act(|it, world| (it.expire(world), ()));
+        bench.expire();
     }
     assert_eq!(bench.committed("g", "t", 0), Some(5));
     assert_eq!(bench.leave("g", &member), ErrorCode::NONE);
     bench.pass(60_000);
     bench.restart();
     bench.pass(39_999);
-    bench.act(|it, world| (it.expire(world), ()));
+    bench.expire();
     assert_eq!(bench.committed("g", "t", 0), Some(5));
     bench.pass(1);
-    bench.act(|it, world| (it.expire(world), ()));
+    bench.expire();
     assert_eq!(bench.committed("g", "t", 0), None);
+}
+
+/// Ten thousand groups are not looked at in one go, and none is left out.
+#[test]
+fn a_sweep_goes_in_pieces() {
+    let mut bench = Bench::new();
+    for number in 0..2_500 {
+        for partition in 0..2 {
+            bench.commit(&format!("g{number}"), "", -1, ("t", partition, 1), "");
+        }
+    }
+    assert_eq!(bench.expire(), 3, "5,000 offsets, 2,000 at a time");
+    assert_eq!(bench.coordinator.list(&[], &[]).len(), 2_500);
+    bench.pass(bench.settings.offsets_retention_ms);
+    let written = bench.log.len();
+    bench.expire();
+    assert!(bench.coordinator.list(&[], &[]).is_empty());
+    assert_eq!(bench.log.len() - written, 5_000 + 2_500, "a record for each offset and group");
+    bench.check_replay();
 }
 
 #[test]
@@ -90,10 +109,10 @@ fn damaged_records_are_errors_and_change_nothing() {
     let value = record.value.clone().unwrap();
     let mut again = bench.replayed();
     for length in 0..record.key.len() {
-        again.replay(record.key.slice(..length), record.value.clone()).unwrap_err();
+        again.replay(&record.key[..length], Some(&value)).unwrap_err();
     }
     for length in 0..value.len() {
-        again.replay(record.key.clone(), Some(value.slice(..length))).unwrap_err();
+        again.replay(&record.key, Some(&value[..length])).unwrap_err();
     }
     assert_eq!(again.durable_state(), bench.coordinator.durable_state());
 }

@@ -28,13 +28,13 @@ pub fn run(input: &[u8]) {
         if let Ok(key) = &parsed {
             parse_as(key, value.clone());
         }
-        let replayed = coordinator.replay(key, value);
+        let replayed = coordinator.replay(&key, value.as_deref());
         assert!(parsed.is_ok() || replayed.is_err(), "a record without a key was replayed");
     }
     let before = coordinator.durable_state();
     let mut again = Coordinator::default();
     for record in &before.consumers {
-        let replayed = again.replay(record.key.clone(), record.value.clone());
+        let replayed = again.replay(&record.key, record.value.as_deref());
         assert!(replayed.is_ok(), "its own record: {replayed:?}");
     }
     assert_eq!(again.durable_state().consumers, before.consumers, "replayed to something else");
@@ -101,9 +101,17 @@ fn live(mut coordinator: Coordinator) {
         let Some(due_ms) = coordinator.poll_wake() else { break };
         log.extend(coordinator.on_time(&world(due_ms)).records);
     }
-    log.extend(coordinator.expire(&world(i64::from(u32::MAX))).records);
+    let mut after = None;
+    loop {
+        let (output, last) = coordinator.expire(&world(i64::from(u32::MAX)), after.as_ref());
+        log.extend(output.records);
+        match last {
+            Some(last) => after = Some(last),
+            None => break,
+        }
+    }
     for record in log {
-        let replayed = Coordinator::default().replay(record.key, record.value);
+        let replayed = Coordinator::default().replay(&record.key, record.value.as_deref());
         assert!(replayed.is_ok(), "its own record: {replayed:?}");
     }
 }

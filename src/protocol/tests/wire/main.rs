@@ -14,6 +14,7 @@ mod entropy;
 mod errors;
 mod hostile;
 mod jar;
+mod offset_records;
 mod schema;
 mod slices;
 mod value;
