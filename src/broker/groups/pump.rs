@@ -20,6 +20,7 @@ use storage::Log;
 
 use super::load;
 use crate::controller::random;
+use crate::dispatch::pause_if_long;
 use crate::shard::Partition;
 use crate::slot::Slot;
 
@@ -49,6 +50,8 @@ pub struct Pump {
     unwritten: RefCell<Vec<Record>>,
     waiting: RefCell<BTreeMap<Ticket, OneshotSender<(Reply, Mark)>>>,
     next_ticket: Cell<u64>,
+    /// How large the log's active segment becomes before it is seen whether to seal it.
+    seal_at: Cell<u64>,
     /// Something is to be written, or the pump was closed.
     stirred: Event,
     /// Until when `keep_time` sleeps, and what wakes it before.
@@ -70,6 +73,7 @@ impl Pump {
             unwritten: RefCell::default(),
             waiting: RefCell::default(),
             next_ticket: Cell::new(0),
+            seal_at: Cell::new(HISTORY_BYTES_AT_START),
             stirred: Event::new(),
             sleeps_until_ms: Cell::new(i64::MAX),
             hurried: Event::new(),
@@ -260,6 +264,24 @@ impl Pump {
                 self.durable.set(mark.decided);
                 self.settled.notify_all();
             }
+            self.maybe_seal(log).await;
+        }
+    }
+
+    /// What was said again and again makes every load longer, and only sealed segments are
+    /// compacted: so the active one is sealed early when most of it must be history.
+    async fn maybe_seal(&self, log: &Log) {
+        let active_bytes = log.active_bytes();
+        if active_bytes < self.seal_at.get() {
+            return;
+        }
+        let current_bytes = self.coordinator.borrow().offsets_count() as u64 * OFFSET_BYTES;
+        let history_max = (HISTORY_SHARE * current_bytes).max(self.seal_at.get());
+        if active_bytes >= history_max && log.seal(time::wall_ms()).await {
+            runtime::reached("groups: a segment of history sealed");
+            self.seal_at.set(HISTORY_BYTES);
+        } else {
+            self.seal_at.set(history_max.max(active_bytes + HISTORY_BYTES / 4));
         }
     }
 
@@ -291,8 +313,8 @@ impl Pump {
             let appended = log.append(&batch, epoch, now_ms).await;
             written = appended.map_err(|why| why.to_string())?.last_offset + 1;
             runtime::reached("groups: a batch appended");
-            if !rest.is_empty() && task::should_yield() {
-                task::yield_now().await;
+            if !rest.is_empty() {
+                pause_if_long().await;
             }
         }
         log.committed(written).await.map_err(|why| why.to_string())
@@ -300,6 +322,20 @@ impl Pump {
 
     fn next_alarm_ms(&self) -> i64 {
         self.coordinator.borrow().poll_wake().unwrap_or(i64::MAX)
+    }
+
+    /// Lets go of what is too old, in pieces.
+    async fn expire(&self, slot: &Slot) {
+        let mut after = None;
+        while self.status.get() == Status::Serving {
+            let (last, _) =
+                self.decide(slot, |coordinator, world| coordinator.expire(world, after.as_ref()));
+            if last.is_none() {
+                return;
+            }
+            after = last;
+            pause_if_long().await;
+        }
     }
 
     /// Rings the alarms of the groups, and lets old offsets go now and then.
@@ -314,9 +350,7 @@ impl Pump {
             }
             if sweep_ms <= now {
                 sweep_ms = now + slot.settings().groups.retention_check_interval_ms;
-                if self.status.get() == Status::Serving {
-                    self.decide(&slot, |coordinator, world| (coordinator.expire(world), ()));
-                }
+                self.expire(&slot).await;
                 continue;
             }
             let pause_ms = wake_ms.min(sweep_ms).saturating_sub(now).clamp(1, PAUSE_MAX_MS);
@@ -350,5 +384,13 @@ fn now_ms() -> i64 {
 /// Varints in front of a record's key and value, generously.
 const RECORD_HEAD_BYTES: usize = 24;
 const BATCH_BYTES: usize = 512 << 10;
+/// How many times over an active segment says what there is to say.
+const HISTORY_SHARE: u64 = 4;
+/// What a committed offset takes in the log, about.
+const OFFSET_BYTES: u64 = 100;
+/// History that is not worth a segment of its own: read in a few hundredths of a second.
+const HISTORY_BYTES: u64 = 4 << 20;
+/// The same in what a start has found, for it may not be the last.
+const HISTORY_BYTES_AT_START: u64 = 1 << 20;
 const RELOAD_PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX_MS: i64 = 60_000;

@@ -15,7 +15,7 @@ use runtime::time::sleep;
 use super::{Log, LogInner};
 use crate::background;
 use crate::directory::{DELETED_SUFFIX, SegmentFile};
-use crate::errors::{AppendError, DeleteRecordsError, ReadError};
+use crate::errors::{DeleteRecordsError, ReadError};
 use crate::open_files::FileRole;
 use crate::segment::Largest;
 
@@ -146,21 +146,11 @@ impl LogInner {
 
     /// Everything is expired: the active segment is sealed, so that it can go as well.
     async fn roll_expired(self: &Rc<Self>, now_ms: i64) -> bool {
-        let ready = {
+        let settled = {
             let state = self.state.borrow();
-            state.active.size > 0 && state.committed == state.end
+            state.committed == state.end
         };
-        if !ready || self.maybe_prepare(now_ms).await.is_err() {
-            return false;
-        }
-        match self.roll(now_ms).await {
-            Ok(()) => true,
-            Err(AppendError::NoSpace { .. }) => false,
-            Err(error) => {
-                tracing::warn!(log = %self.name(), %error, "cannot seal an expired segment");
-                false
-            }
-        }
+        settled && self.try_roll(now_ms).await
     }
 
     /// Deletes the segments that end at or before `below`. The caller holds the turn.

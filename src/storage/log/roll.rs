@@ -8,12 +8,42 @@ use std::rc::Rc;
 
 use protocol::batch::BatchHeader;
 
-use super::LogInner;
+use super::{Log, LogInner};
 use crate::errors::AppendError;
 use crate::index::SegmentIndex;
 use crate::segment::{ActiveSegment, Largest, SEGMENT_BYTES_MAX, SealedSegment};
 
+impl Log {
+    /// Bytes of the batches in the active segment, which nothing is taken out of.
+    pub fn active_bytes(&self) -> u64 {
+        self.inner.state.borrow().active.size
+    }
+
+    /// Seals the active segment before its time, so that it can be cleaned. False when it has no
+    /// batch, or cannot be sealed now.
+    pub async fn seal(&self, now_ms: i64) -> bool {
+        let _turn = self.inner.turn.take().await;
+        self.inner.check_service().is_ok() && self.inner.try_roll(now_ms).await
+    }
+}
+
 impl LogInner {
+    /// Rolls unless there is nothing to be sealed, or no room. The caller holds the turn.
+    pub async fn try_roll(self: &Rc<Self>, now_ms: i64) -> bool {
+        let is_empty = self.state.borrow().active.size == 0;
+        if is_empty || self.maybe_prepare(now_ms).await.is_err() {
+            return false;
+        }
+        match self.roll(now_ms).await {
+            Ok(()) => true,
+            Err(AppendError::NoSpace { .. }) => false,
+            Err(error) => {
+                tracing::warn!(log = %self.name(), %error, "cannot seal a segment");
+                false
+            }
+        }
+    }
+
     /// Rolls when the batch must not or should not go into the active segment.
     pub async fn maybe_roll_for(
         self: &Rc<Self>,

@@ -50,6 +50,29 @@ fn a_segment_that_would_outgrow_its_size_is_sealed_first_and_cut_to_its_batches(
     });
 }
 
+#[test]
+fn a_segment_is_sealed_before_its_time_on_request() {
+    run(|dir| async move {
+        let storage = storage(&dir);
+        let log = create(&storage, LogOptions::default()).await;
+        assert!(!log.seal(NOW_MS).await, "nothing to seal");
+        append(&log, &batch(0, 5, 100)).await;
+        assert_eq!(log.active_bytes(), batch(0, 5, 100).size_in_bytes() as u64);
+        assert!(log.seal(NOW_MS).await);
+        assert_eq!((log.segments(), log.active_bytes()), (2, 0));
+        assert!(!log.seal(NOW_MS).await, "nothing new to seal");
+        append(&log, &batch(5, 5, 100)).await;
+        assert_whole(&read_all(&log, 0).await, 0, 10);
+        log.close().await;
+        let (log, _) = open(&storage, LogOptions::default()).await;
+        assert_eq!(log.segments(), 2);
+        assert!(log.seal(NOW_MS).await, "the first thing that is done with an opened log");
+        assert_whole(&read_all(&log, 0).await, 0, 10);
+        log.close().await;
+        assert!(!log.seal(NOW_MS).await, "it serves no more");
+    });
+}
+
 /// The files on disk are the index that the batches give.
 async fn assert_index_is_right(dir: &std::path::Path, base: i64, log: &[u8]) {
     let policy = IndexPolicy { interval_bytes: 4096, bytes_max: 10 << 20 };
