@@ -45,6 +45,8 @@ class Ledger:
 class Writer(threading.Thread):
     """One producer on one partition, up to five batches in flight over one connection."""
 
+    API, EXCUSED = "Produce", RETRIABLE
+
     def __init__(self, name, topic, partition, ledger, idempotent, seed):
         super().__init__(daemon=True)
         self.label, self.topic, self.partition, self.ledger = name, topic, partition, ledger
@@ -52,7 +54,7 @@ class Writer(threading.Thread):
         self.producer, self.number, self.sequence = None, 0, 0
         self.pending = []  # batches not yet acknowledged, oldest first: (identity, bytes, count)
         self.pause, self.done, self.fault = threading.Event(), False, None
-        self.bootstrap, self.acknowledged, self.refusals, self.last_error = None, 0, {}, None
+        self.bootstrap, self.acknowledged, self.acks, self.refusals, self.last_error = None, 0, [], {}, None
         self.largest = max(FILLERS)
 
     def run(self):
@@ -75,44 +77,52 @@ class Writer(threading.Thread):
         cluster = Cluster(self.bootstrap, timeout=5)
         try:
             leader = cluster.nodes[cluster.leaders(self.topic)[self.partition]]
-            if self.idempotent and self.producer is None:
-                answer = cluster.any().ask("InitProducerId", {"producer": -1, "epoch": -1, "timeout": 60000})
-                if answer["error"]:
-                    return
-                self.producer = (answer["producer"], answer["epoch"])
+            if not self.has_identity(cluster):
+                return
         finally:
             cluster.close()
         with Connection(leader, timeout=5) as connection:
-            for _, data, _ in self.pending:
-                self.transmit(connection, data)
-            in_flight = len(self.pending)
-            while self.pause.is_set() and not self.done or in_flight:
-                while self.pause.is_set() and not self.done and in_flight < IN_FLIGHT_MAX:
-                    self.transmit(connection, self.create())
-                    in_flight += 1
-                if not self.receive(connection):
-                    return
-                in_flight -= 1
+            refused, _ = self.write(connection)
+            if refused:
+                if not self.idempotent:
+                    self.pending = []
+                time.sleep(0.02)
+
+    def has_identity(self, cluster):
+        """False when it has to be asked for again."""
+        if self.idempotent and self.producer is None:
+            answer = cluster.any().ask("InitProducerId", {"producer": -1, "epoch": -1, "timeout": 60000})
+            if answer["error"] == 0:
+                self.producer = (answer["producer"], answer["epoch"])
+        return self.producer is not None or not self.idempotent
+
+    def write(self, connection):
+        """Writes until it is paused. Returns the answer that said no, if there was one, and how many are still to come."""
+        for _, data, _ in self.pending:
+            self.transmit(connection, data)
+        in_flight = len(self.pending)
+        while self.pause.is_set() and not self.done or in_flight:
+            while self.pause.is_set() and not self.done and in_flight < IN_FLIGHT_MAX:
+                self.transmit(connection, self.create())
+                in_flight += 1
+            part = self.receive(connection)
+            in_flight -= 1
+            if part["error"] in self.EXCUSED:
+                self.refusals[part["error"]] = self.refusals.get(part["error"], 0) + 1
+                return part, in_flight
+            key, _, _ = self.pending[0]
+            check(part["error"] == 0, f"batch {self.ledger.sent[key]} was refused with {part['error']}: {part['message']}")
+            self.pending.pop(0)
+            self.ledger.acknowledge(key, part["offset"])
+            self.acknowledged += 1
+            self.acks.append(time.monotonic())
+        return None, 0
 
     def transmit(self, connection, data):
-        connection.send("Produce", produce_body(self.topic, self.partition, data))
+        connection.send(self.API, produce_body(self.topic, self.partition, data))
 
     def receive(self, connection):
-        """Takes one answer; False when the writer has to look for the leader again."""
-        part = connection.receive("Produce", timeout=20)["topics"][0]["partitions"][0]
-        error, offset = part["error"], part["offset"]
-        if error in RETRIABLE:
-            self.refusals[error] = self.refusals.get(error, 0) + 1
-            if not self.idempotent:
-                self.pending = []
-            time.sleep(0.02)
-            return False
-        key, data, _ = self.pending[0]
-        check(error == 0, f"batch {self.ledger.sent[key]} was refused with {error}: {part['message']}")
-        self.pending.pop(0)
-        self.ledger.acknowledge(key, offset)
-        self.acknowledged += 1
-        return True
+        return connection.receive(self.API, timeout=20)["topics"][0]["partitions"][0]
 
     def create(self):
         size = self.random.choice([s for s in FILLERS if s <= self.largest])

@@ -10,7 +10,7 @@ import time
 
 from kit.report import check
 from kit.wire import CALLS, Call, Cluster, Connection, Reader
-from load import IN_FLIGHT_MAX, Ledger, Load, Writer
+from load import Ledger, Load, Writer
 
 NOT_LEADER = 6
 OFFSETS = "__consumer_offsets"
@@ -21,19 +21,19 @@ CALLS["ProduceFollowing"] = Call(0, 10, True, CALLS["Produce"].request, CALLS["P
 class Follower(Writer):
     """An idempotent producer that goes where it is told the leader is, and remembers when it heard what."""
 
+    API, EXCUSED = "ProduceFollowing", {NOT_LEADER}
+
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.acks, self.led_on = [], 0
+        self.led_on = 0
 
     def session(self):
         cluster = Cluster(self.bootstrap, timeout=5)
         connections = {}
         try:
             node = cluster.leaders(self.topic)[self.partition]
-            while self.producer is None:
-                answer = cluster.any().ask("InitProducerId", {"producer": -1, "epoch": -1, "timeout": 60000})
-                if answer["error"] == 0:
-                    self.producer = (answer["producer"], answer["epoch"])
+            while not self.has_identity(cluster):
+                pass
             for each, address in cluster.nodes.items():
                 connections[each] = Connection(address, timeout=5)
             while node is not None:
@@ -45,35 +45,11 @@ class Follower(Writer):
 
     def stay(self, connection):
         """Writes there as long as it leads; returns who does then, None when it has to be asked for."""
-        for _, data, _ in self.pending:
-            self.transmit(connection, data)
-        in_flight = len(self.pending)
-        while self.pause.is_set() and not self.done or in_flight:
-            while self.pause.is_set() and not self.done and in_flight < IN_FLIGHT_MAX:
-                self.transmit(connection, self.create())
-                in_flight += 1
-            part = self.answer(connection)
-            if part["error"]:
-                self.refusals[part["error"]] = self.refusals.get(part["error"], 0) + 1
-                check(part["error"] == NOT_LEADER, f"{self.label} was refused with {part['error']}: {part['message']}")
-                for _ in range(in_flight - 1):
-                    behind = self.answer(connection)["error"]
-                    check(behind != 0, f"{self.label}: a batch was taken behind one that was not")
-                return self.leader_in(part)
-            key, _, _ = self.pending.pop(0)
-            self.ledger.acknowledge(key, part["offset"])
-            self.acknowledged += 1
-            self.acks.append(time.monotonic())
-            in_flight -= 1
-        return None
-
-    def transmit(self, connection, data):
-        body = {"acks": -1, "timeout": 30000,
-                "topics": [{"name": self.topic, "partitions": [{"partition": self.partition, "records": data}]}]}
-        connection.send("ProduceFollowing", body)
-
-    def answer(self, connection):
-        return connection.receive("ProduceFollowing", timeout=20)["topics"][0]["partitions"][0]
+        refused, in_flight = self.write(connection)
+        for _ in range(in_flight):
+            behind = self.receive(connection)["error"]
+            check(behind != 0, f"{self.label}: a batch was taken behind one that was not")
+        return self.leader_in(refused) if refused else None
 
     def leader_in(self, part):
         hint = part.get("tags", {}).get(0)

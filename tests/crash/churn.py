@@ -1,0 +1,114 @@
+"""Hundreds of members a second come to groups and go, of both protocols, static and dynamic, some without a word; in the end
+all stay. Then every group has to settle, and what its members were given has to be shared out wholly and once.
+"""
+import time
+
+from kit.broker import Broker
+from kit.report import check, equal
+from kit.wire import Cluster, new_name
+from members import REBALANCE_MS, SESSION_MS, Committer, Consumer, GroupLoad, refused
+
+PARTITIONS = 24
+MEMBERS_MAX = 20
+# More than there is room for, so that some are refused at any time.
+MEMBERS = 26
+GROUP_FULL = 81
+EVENTS_PER_SECOND_GOAL = 500
+# A slow or busy machine plays fewer members; they still come and go all the time.
+EVENTS_PER_SECOND_MIN = 100
+SETTLED_SECONDS = REBALANCE_MS / 1000 + 5
+SETTINGS = ("group.initial.rebalance.delay.ms=0", f"group.min.session.timeout.ms={SESSION_MS}",
+            f"group.consumer.min.session.timeout.ms={SESSION_MS}", f"group.consumer.session.timeout.ms={SESSION_MS}",
+            "group.consumer.min.heartbeat.interval.ms=100", "group.consumer.heartbeat.interval.ms=100",
+            "group.consumer.assignment.interval.ms=0", "group.consumer.min.assignment.interval.ms=0",
+            f"group.max.size={MEMBERS_MAX}", f"group.consumer.max.size={MEMBERS_MAX}",
+            # Offsets of who is away for a rebalance must not expire.
+            "offsets.retention.minutes=1", "offsets.retention.check.interval.ms=500")
+
+
+def churned(data, seed, seconds):
+    with Broker(data, "0,1", settings=SETTINGS) as broker:
+        cluster, topic = Cluster(broker.bootstrap), new_name("shared")
+        cluster.create_ready(topic, PARTITIONS)
+        loads = [GroupLoad(broker.bootstrap, topic, PARTITIONS, groups=1, members=MEMBERS, seed=seed + number,
+                           restlessness=0.5, kind=kind, rudeness=rudeness, statics=True)
+                 for number, (kind, rudeness) in enumerate(((Committer, 0.0), (Committer, 0.05), (Consumer, 0.0), (Consumer, 0.05)))]
+        began, most = time.monotonic(), {}
+        while time.monotonic() - began < seconds:
+            time.sleep(0.25)
+            check(broker.alive(), f"the broker ended by itself:\n{broker.text()[-2000:]}")
+            for load in loads:
+                load.healthy()
+                for group in load.registers:
+                    most[group] = max(most.get(group, 0), within_bounds(cluster, load, group))
+        took = time.monotonic() - began
+        events = tell(loads, took, most)
+        for load in loads:
+            load.restlessness = 0.0
+        settled(cluster, loads)
+        for load in loads:
+            load.verify()
+            load.stop()
+            for group, register in load.registers.items():
+                check(register.refusals.get(GROUP_FULL), f"{group} was never full: {register.refusals}")
+        cluster.close()
+        check(events / took >= EVENTS_PER_SECOND_MIN, f"{events / took:.0f} members came and went a second")
+        equal("exit code", broker.stop(), 0)
+
+
+def tell(loads, took, most):
+    events = 0
+    for load in loads:
+        for group, register in load.registers.items():
+            events += register.came + register.went
+            print(f"        {load.members[0].__class__.__name__:9} {'rude' if load.rudeness else 'polite'}: "
+                  f"{register.came} came, {register.went} went, generation {register.generation}, "
+                  f"{register.commits} commits, at most {most[group]} members, refusals {register.refusals}", flush=True)
+    print(f"        {events / took:.0f} came or went a second, over {took:.0f} s (goal {EVENTS_PER_SECOND_GOAL})", flush=True)
+    return events
+
+
+def described(cluster, load, group):
+    """State, and the partitions of each member."""
+    node = coordinator(cluster, group)
+    if isinstance(load.members[0], Consumer):
+        answer = cluster.to(node).ask("ConsumerGroupDescribe", {"groups": [group]})["groups"][0]
+        refused(answer["error"])
+        shares = [[part for one in each["assignment"]["topics"] for part in one["partitions"]] for each in answer["members"]]
+    else:
+        answer = cluster.to(node).ask("DescribeGroups", {"groups": [group]})["groups"][0]
+        refused(answer["error"])
+        shares = [list(each["assignment"]) for each in answer["members"]]
+    return answer["state"].lower(), shares
+
+
+def coordinator(cluster, group):
+    found = cluster.any().ask("FindCoordinator", {"kind": 0, "keys": [group]})["coordinators"][0]
+    refused(found["error"])
+    return found["node"]
+
+
+def within_bounds(cluster, load, group):
+    """Nobody gets in beyond the limit; while members gather, those of before may still be counted."""
+    state, shares = described(cluster, load, group)
+    most = 2 * MEMBERS_MAX if state == "preparingrebalance" else MEMBERS_MAX
+    check(len(shares) <= most, f"{group} has {len(shares)} members while {state}")
+    return len(shares)
+
+
+def settled(cluster, loads):
+    """Waits until every group is stable, with each partition at exactly one member and as many members as may be."""
+    began = time.monotonic()
+    left = {group: load for load in loads for group in load.registers}
+    while left:
+        for group, load in list(left.items()):
+            load.healthy()
+            state, shares = described(cluster, load, group)
+            given = sorted(part for share in shares for part in share)
+            if state == "stable" and given == list(range(PARTITIONS)) and len(shares) == MEMBERS_MAX:
+                print(f"        {load.members[0].__class__.__name__:9} settled after {time.monotonic() - began:.1f} s", flush=True)
+                del left[group]
+            else:
+                late = time.monotonic() - began > SETTLED_SECONDS
+                check(not late, f"{group} is {state} {SETTLED_SECONDS} s after the last came: {len(shares)} members, {given}")
+        time.sleep(0.05)
