@@ -302,6 +302,11 @@ impl Storage {
         self.parts.journal.get().map_or(0, |journal| journal.undestaged_bytes())
     }
 
+    /// Logs of which the journal has something that is not in their segments.
+    pub fn undestaged_logs(&self) -> usize {
+        self.parts.journal.get().map_or(0, |journal| journal.undestaged_logs())
+    }
+
     pub fn stats(&self) -> &StorageStats {
         &self.parts.stats
     }

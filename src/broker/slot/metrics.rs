@@ -216,6 +216,9 @@ fn journal(out: &mut Snapshot, slot: &Slot, core: &str) {
     let undestaged = slot.storage.undestaged_bytes() as f64;
     let help = "Bytes of batches that only the journal has.";
     out.gauge("coretide_undestaged_bytes", help, &labels, undestaged);
+    let help = "Partitions of which the journal has something that is not in their segments.";
+    let logs = slot.storage.undestaged_logs() as f64;
+    out.gauge("coretide_undestaged_partitions", help, &labels, logs);
 }
 
 /// How busy the core is, and what that costs those who wait for it.

@@ -14,12 +14,13 @@ mod format;
 mod leftover;
 mod replay;
 mod scan;
+mod undestaged;
 mod writer;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 use runtime::file::{File, FsError};
 use runtime::local::{Budget, Event};
@@ -36,6 +37,7 @@ use crate::options::JournalConfig;
 use crate::statistics::StorageStats;
 use files::{Shape, StateError, StateFile};
 use format::{ENTRY_HEAD_BYTES, RECORD_HEAD_BYTES};
+use undestaged::Undestaged;
 
 /// One slot's journal.
 pub struct Journal {
@@ -94,25 +96,6 @@ struct Fence {
     done: Rc<Cell<Option<u64>>>,
 }
 
-/// Logs with batches that are only in the journal.
-#[derive(Default)]
-struct Undestaged {
-    /// By the sequence number of their oldest such record, oldest first. A log that has been
-    /// destaged since stays until it is at the front.
-    logs: VecDeque<Waiting>,
-    /// Bytes of memory that they hold.
-    held_bytes: usize,
-    /// Bytes of batches.
-    bytes: u64,
-    asked: usize,
-}
-
-struct Waiting {
-    sequence: u64,
-    log: Weak<LogInner>,
-    asked: bool,
-}
-
 /// Where the oldest undestaged record of a log is, and what it has asked for.
 #[derive(Default)]
 pub struct Journaling {
@@ -123,9 +106,8 @@ pub struct Journaling {
     /// Memory and batch bytes that were last counted.
     pub held_bytes: usize,
     pub bytes: u64,
-    /// It shall be destaged; and the journal has asked for it.
+    /// It shall be destaged.
     pub destage: bool,
-    pub asked: bool,
     /// A commit waits for the journal's next write, or is in it.
     pub in_flight: bool,
     /// It shall not be journaled for now: its segment is about to be left.
@@ -180,6 +162,11 @@ impl Journal {
         self.undestaged.borrow().bytes
     }
 
+    /// Logs that have such batches.
+    pub fn undestaged_logs(&self) -> usize {
+        self.undestaged.borrow().logs()
+    }
+
     pub fn slot(&self) -> u32 {
         self.slot
     }
@@ -227,26 +214,21 @@ impl Journal {
 
     /// Sequence numbers below which everything is in the segments.
     fn settled_to(&self) -> u64 {
-        let undestaged = &mut *self.undestaged.borrow_mut();
-        while undestaged.logs.front().is_some_and(|waiting| !waiting.is_undestaged()) {
-            undestaged.logs.pop_front();
-        }
-        let oldest = undestaged.logs.front().map(|waiting| waiting.sequence);
+        let oldest = self.undestaged.borrow_mut().oldest();
         oldest.unwrap_or(self.ring.borrow().next_sequence)
     }
 
-    /// Counts what a log holds of the memory; `since` is new when its first record came.
+    /// Counts what a log holds of the memory, and whether it has something undestaged.
     pub fn on_changed(self: &Rc<Self>, log: &Rc<LogInner>, now: Counted) {
         {
             let undestaged = &mut *self.undestaged.borrow_mut();
             undestaged.held_bytes = undestaged.held_bytes + now.held_bytes - now.before_held_bytes;
             undestaged.bytes = undestaged.bytes + now.bytes - now.before_bytes;
             if let Some(sequence) = now.begins {
-                let log = Rc::downgrade(log);
-                undestaged.logs.push_back(Waiting { sequence, log, asked: false });
+                undestaged.begin(sequence, log);
             }
-            if now.asked_ended {
-                undestaged.asked -= 1;
+            if let Some(sequence) = now.ends {
+                undestaged.end(sequence, log);
             }
         }
         self.maybe_destage();
@@ -268,14 +250,10 @@ impl Journal {
         loop {
             let log = {
                 let undestaged = &mut *self.undestaged.borrow_mut();
-                if undestaged.asked >= most(self, undestaged) {
+                if undestaged.asked() >= most(self, undestaged) {
                     return;
                 }
-                let next = undestaged.logs.iter_mut().find(|it| !it.asked && it.is_undestaged());
-                let Some(waiting) = next else { return };
-                let Some(log) = waiting.log.upgrade() else { continue };
-                waiting.asked = true;
-                undestaged.asked += 1;
+                let Some(log) = undestaged.next() else { return };
                 log
             };
             log.destage_for_journal();
@@ -402,14 +380,8 @@ pub struct Counted {
     pub bytes: u64,
     /// The log has its first undestaged record, with this number.
     pub begins: Option<u64>,
-    /// A destaging that the journal asked for is done.
-    pub asked_ended: bool,
-}
-
-impl Waiting {
-    fn is_undestaged(&self) -> bool {
-        self.log.upgrade().is_some_and(|log| log.undestaged_since() == Some(self.sequence))
-    }
+    /// All of it is in the segments; this was the number of its first undestaged record.
+    pub ends: Option<u64>,
 }
 
 impl Ring {

@@ -76,9 +76,15 @@ impl Journal {
         let most = self.ring.borrow().record_bytes_max();
         let wanted = {
             let queue = self.queue.borrow();
-            let logs = queue.logs.iter().map(|log| log.pending_bytes() + ENTRY_HEAD_BYTES);
-            let fences = queue.fences.len() * ENTRY_HEAD_BYTES;
-            RECORD_HEAD_BYTES + fences + logs.sum::<usize>()
+            let mut wanted = RECORD_HEAD_BYTES + queue.fences.len() * ENTRY_HEAD_BYTES;
+            for log in &queue.logs {
+                // The rest is for the records after this one.
+                if wanted >= most {
+                    break;
+                }
+                wanted += log.pending_bytes() + ENTRY_HEAD_BYTES;
+            }
+            wanted
         };
         let mut buffer = AlignedBuf::with_room(wanted.min(most));
         buffer.zero_to(RECORD_HEAD_BYTES);

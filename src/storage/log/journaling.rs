@@ -112,7 +112,6 @@ impl LogInner {
     pub fn destage_for_journal(self: &Rc<Self>) {
         let state = &mut *self.state.borrow_mut();
         state.journaling.destage = true;
-        state.journaling.asked = true;
         self.maybe_commit(state);
     }
 
@@ -197,12 +196,12 @@ impl LogInner {
                     counted.begins = journaled;
                     journaling.since = journaled;
                 }
-            } else if journaling.since.is_none() && !journaling.asked {
-                return;
             } else {
-                journaling.since = None;
+                counted.ends = journaling.since.take();
+                if counted.ends.is_none() {
+                    return;
+                }
                 journaling.destage = false;
-                counted.asked_ended = std::mem::replace(&mut journaling.asked, false);
             }
             (journaling.held_bytes, journaling.bytes) = (counted.held_bytes, bytes);
             counted

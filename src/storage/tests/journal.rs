@@ -185,6 +185,35 @@ fn a_large_commit_takes_what_only_the_journal_had_along() {
 }
 
 #[test]
+fn a_log_waits_to_be_destaged_until_it_is_and_not_longer() {
+    run(|root| async move {
+        let dir = live(&root).await;
+        let (storage, _) = start(&dir, 0).await;
+        let mut logs = Vec::new();
+        for number in 1..=40 {
+            logs.push(create(&storage, number).await);
+        }
+        warm_up(&storage, &logs[0]).await;
+        for log in &logs {
+            append(log, &batch(0, 1, 300)).await;
+        }
+        assert_eq!(storage.undestaged_logs(), 40);
+        // The oldest stays; of the others a large commit takes everything along.
+        for log in &logs[1..] {
+            append(log, &batch(0, 1, 40_000)).await;
+        }
+        assert_eq!(storage.undestaged_logs(), 1);
+        // They come again, behind it.
+        append(&logs[7], &batch(0, 1, 300)).await;
+        assert_eq!(storage.undestaged_logs(), 2);
+        logs[0].close().await;
+        assert_eq!(storage.undestaged_logs(), 1);
+        logs[7].close().await;
+        assert_eq!((storage.undestaged_logs(), storage.undestaged_bytes()), (0, 0));
+    });
+}
+
+#[test]
 fn the_files_are_used_over_and_over_and_memory_is_bounded() {
     run(|root| async move {
         let dir = live(&root).await;
