@@ -14,6 +14,7 @@ mod consuming;
 mod coordinating;
 mod group_rules;
 mod history;
+mod moving;
 mod nemesis;
 mod producing;
 mod reading;

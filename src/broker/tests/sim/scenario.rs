@@ -127,7 +127,7 @@ pub fn play(seed: u64, sabotage: Option<&'static str>) -> Report {
 }
 
 /// Adds a client task that counts as active until it ends.
-fn client<Fut: Future<Output = ()> + 'static>(stage: &Stage, run: &Rc<Run>, task: Fut) {
+pub fn client<Fut: Future<Output = ()> + 'static>(stage: &Stage, run: &Rc<Run>, task: Fut) {
     run.active.set(run.active.get() + 1);
     let run = run.clone();
     stage.clients.spawn(0, async move {
@@ -258,7 +258,7 @@ fn finish(stage: &Stage, run: &Rc<Run>, plan: &Plan) {
 }
 
 /// Starts to read every partition from its beginning to its end.
-fn read_everything(stage: &Stage, run: &Rc<Run>) {
+pub fn read_everything(stage: &Stage, run: &Rc<Run>) {
     let topics: Vec<_> =
         run.topics.borrow().iter().filter(|topic| !topic.deleted.get()).cloned().collect();
     for topic in topics {
@@ -272,7 +272,7 @@ fn read_everything(stage: &Stage, run: &Rc<Run>) {
     }
 }
 
-fn report(stage: Stage, run: &Run) -> Report {
+pub fn report(stage: Stage, run: &Run) -> Report {
     let mut findings = run.findings.borrow().clone();
     findings.extend(check(&run.history.borrow()));
     if !findings.is_empty() {
