@@ -37,6 +37,8 @@ pub struct StorageConfig {
     pub commit_linger: Duration,
     /// How small commits are journaled; none for no journal.
     pub journal: Option<JournalConfig>,
+    /// Bytes of journals' entries that a replay has in memory at a time, about.
+    pub replay_bytes_max: usize,
     /// What is read ahead for who reads in order; 0 for nothing.
     pub read_ahead_bytes_max: usize,
 }
@@ -73,6 +75,7 @@ impl StorageConfig {
         let cache_bytes_max = (budget.limit() - uncounted) / 8 * 7;
         StorageConfig {
             data_dir,
+            replay_bytes_max: budget.limit() / 2,
             budget,
             direct_io: true,
             incarnation: 0,

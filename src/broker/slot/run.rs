@@ -46,7 +46,9 @@ async fn lead(links: Links, host: Arc<Host>) -> Result<(), StartError> {
     let (directory, log) = open_host(&host).await?;
     let admin = open_admin(&host)?;
     let identity = Arc::new(directory.identity.clone());
-    let storage = StorageConfig::new(host.data_dir.clone(), Budget::new(STRAYS_MEMORY_BYTES));
+    let mut storage = StorageConfig::new(host.data_dir.clone(), Budget::new(STRAYS_MEMORY_BYTES));
+    // Nothing else of the slot needs its memory yet.
+    storage.replay_bytes_max = host.tuning(CONTROLLER_SLOT).memory as usize / REPLAY_SHARES;
     let storage = Storage::new(storage);
     clear_strays(&storage, &log.image(), host.id).await?;
     if !identity.clean {
@@ -225,6 +227,9 @@ fn ready_line(host: &Host, took: Duration) {
     println!("coretide: ready in {} ms, {nodes}", took.as_millis());
 }
 
+/// Of a slot's memory one share is for what a replay of the journals has in memory at a time; the
+/// writes that bring it in take some more.
+const REPLAY_SHARES: usize = 2;
 /// Moving directories needs hardly any.
 const STRAYS_MEMORY_BYTES: usize = 8 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(5);

@@ -237,6 +237,7 @@ impl EntryHead {
 /// and end at `length`.
 pub fn seal_record(blocks: &mut [u8], place: Place, sequence: u64, length: usize, entries: u32) {
     assert!((RECORD_HEAD_BYTES..=blocks.len()).contains(&length));
+    assert!(blocks.len() <= RECORD_BYTES_MAX);
     assert!(place.position.is_multiple_of(BLOCK as u64) && place.position > 0);
     blocks[..8].copy_from_slice(&RECORD_MAGIC);
     blocks[8..16].copy_from_slice(&sequence.to_be_bytes());
@@ -308,6 +309,8 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(number)
 }
 
+/// The most that one record takes.
+pub const RECORD_BYTES_MAX: usize = crate::log::CHUNK_BYTES_MAX;
 pub const RECORD_HEAD_BYTES: usize = 28;
 pub const ENTRY_HEAD_BYTES: usize = 68;
 pub const HEAD_BYTES: usize = 24;

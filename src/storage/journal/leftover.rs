@@ -9,11 +9,17 @@ use std::path::Path;
 use runtime::file::FsError;
 
 use super::format::{ENTRY_HEAD_BYTES, EntryHead};
-use super::scan::FoundEntry;
 use crate::envelope::{self, EnvelopeError, PayloadReader, Purpose};
 
 /// Name of the file in the log's directory.
 pub const LEFTOVER_FILE_NAME: &str = "undestaged";
+
+/// An entry in memory.
+#[derive(Clone, Debug)]
+pub struct FoundEntry {
+    pub head: EntryHead,
+    pub batches: Vec<u8>,
+}
 
 /// The file's content.
 #[derive(Clone, Debug)]
@@ -47,12 +53,12 @@ impl Leftover {
         let count = PayloadReader::new(rest).u32()?;
         rest = &rest[4..];
         let mut entries = Vec::new();
-        for sequence in 0..u64::from(count) {
+        for _ in 0..count {
             let head = EntryHead::decode(rest).ok_or_else(malformed)?;
             let batches = rest.get(ENTRY_HEAD_BYTES..).ok_or_else(malformed)?;
             let (batches, behind) =
                 batches.split_at_checked(head.length as usize).ok_or_else(malformed)?;
-            entries.push(FoundEntry { head, batches: batches.to_vec(), slot: 0, sequence });
+            entries.push(FoundEntry { head, batches: batches.to_vec() });
             rest = behind;
         }
         let reason = String::from_utf8_lossy(reason).into_owned();

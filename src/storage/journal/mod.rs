@@ -12,8 +12,10 @@
 mod files;
 mod format;
 mod leftover;
+mod pending;
 mod replay;
 mod scan;
+mod segment_end;
 mod undestaged;
 mod writer;
 
@@ -28,15 +30,17 @@ use runtime::local::{Budget, Event};
 pub use files::{JOURNAL_DIR_NAME, STATE_FILE_NAME, journal_dir, journal_file_name};
 pub use format::{BadFormat, EntryHead, EntryKind, JournalState};
 pub use leftover::{LEFTOVER_FILE_NAME, Leftover};
-pub use replay::{Owners, Refused, Replayed, replay, retry, unsettled};
-pub use scan::{ScanError, joined, records_of};
+pub use pending::{LogKey, Pending};
+pub use replay::{Owners, Replayed, replay};
+pub use scan::{Order, ScanError, Seen, look_through};
+pub use segment_end::{Refused, retry};
 
 use crate::background;
 use crate::log::LogInner;
 use crate::options::JournalConfig;
 use crate::statistics::StorageStats;
 use files::{Shape, StateError, StateFile};
-use format::{ENTRY_HEAD_BYTES, RECORD_HEAD_BYTES};
+use format::{ENTRY_HEAD_BYTES, RECORD_BYTES_MAX, RECORD_HEAD_BYTES};
 use undestaged::Undestaged;
 
 /// One slot's journal.
@@ -394,7 +398,7 @@ impl Ring {
 
     /// The most that one record takes.
     fn record_bytes_max(&self) -> usize {
-        let most = crate::log::CHUNK_BYTES_MAX as u64;
+        let most = RECORD_BYTES_MAX as u64;
         most.min((self.file_bytes / 2).next_multiple_of(crate::segment::BLOCK as u64)) as usize
     }
 }

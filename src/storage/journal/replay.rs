@@ -2,31 +2,31 @@
 //!
 //! Law: this runs once, for all slots and before any log is opened, and leaves journals of which
 //! nothing counts any more. Of each log counts what came after the last entry that settled it
-//! (truncated, deleted, handed over), in the order of ownership and sequence, and only in its
-//! newest segment, because nobody leaves a segment before it is settled. What the segment already
-//! has must be byte for byte the same; what begins behind its end, or cannot be written, takes the
-//! log offline until it is repaired, and so does a journal that is lost or damaged with every log
-//! that was not closed in order and names it. A crash in the middle is simply begun again.
+//! (truncated, deleted, handed over), in the order of ownership and sequence. What cannot be brought
+//! into its segment takes the log offline until it is repaired, and so does a journal that is lost
+//! or damaged with every log that was not closed in order and names it. A crash in the middle is
+//! simply begun again.
+//!
+//! The journals are read twice: to learn what counts, and to bring it in, as much at a time as there
+//! is memory for.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use protocol::Uuid;
-use runtime::file::{AlignedBuf, FsError, Mode};
+use runtime::file::FsError;
 use runtime::local::Queue;
 
 use super::files::{StateError, StateFile};
-use super::leftover::Leftover;
-use super::scan::{self, FoundEntry, ScanError, Scanned};
-use super::{EntryKind, journal_dir};
-use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
-use crate::directory::{Identity, SegmentFile};
-use crate::log::CHUNK_BYTES_MAX;
-use crate::open_files::{FileRole, UsedFile};
-use crate::recovery::{Scanner, Step};
-use crate::segment::{BLOCK, Chain, TRAILER_BYTES, Trailer, TrailerSalt};
+use super::journal_dir;
+use super::leftover::{FoundEntry, Leftover};
+use super::pending::{LogKey, Pending};
+use super::scan::{self, Reading, ScanError, Scanned, Seen};
+use super::segment_end::{Refused, apply};
+use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, Newest};
+use crate::directory::Identity;
 use crate::store::Storage;
 
 /// What a replay did.
@@ -41,30 +41,9 @@ pub struct Replayed {
     pub offline: Vec<(String, String)>,
     /// Journals that are lost or damaged, and how.
     pub damaged: Vec<String>,
+    /// The most memory that entries took at a time.
+    pub held_bytes_max: usize,
 }
-
-/// Why a log's entries were not applied.
-pub enum Refused {
-    Io(FsError),
-    Damaged(String),
-}
-
-impl From<FsError> for Refused {
-    fn from(error: FsError) -> Refused {
-        Refused::Io(error)
-    }
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refused::Io(error) => error.fmt(f),
-            Refused::Damaged(reason) => f.write_str(reason),
-        }
-    }
-}
-
-pub type LogKey = (Uuid, i32);
 
 /// A log's directory.
 struct Found {
@@ -78,57 +57,265 @@ pub type Owners = BTreeMap<(String, i32), Uuid>;
 
 /// Replays the journals of all slots.
 pub async fn replay(storage: &Storage, owners: Owners) -> Result<Replayed, ScanError> {
-    let mut replayed = Replayed::default();
-    let mut journals: BTreeMap<u32, Scanned> = BTreeMap::new();
+    let mut pending = Pending::default();
+    let mut journals = BTreeMap::new();
     for slot in scan::slots(storage.data_dir()).await? {
-        journals.insert(slot, scan::scan(storage.data_dir(), slot).await?);
+        let mut note = |entry: &Seen<'_>| pending.note(entry);
+        journals.insert(slot, scan::scan(storage.data_dir(), slot, &mut note).await?);
     }
-    let mut entries = Vec::new();
-    for journal in journals.values_mut() {
-        entries.append(&mut journal.entries);
+    let logs = find_logs(storage, owners).await?.into_iter();
+    let logs = logs.map(|log| (key_of_log(&log.identity), Rc::new(log))).collect();
+    let plan = Plan { storage, journals, pending, logs };
+    let mut outcome = Outcome::default();
+    plan.bring_in(&mut outcome).await?;
+    plan.take_offline(&mut outcome).await?;
+    runtime::reached("journal: replayed");
+    for (slot, journal) in &plan.journals {
+        reset(storage.data_dir(), *slot, journal).await?;
     }
-    let logs = find_logs(storage, owners).await?;
-    let mut pending = unsettled(entries);
-    let known: BTreeMap<LogKey, Found> = logs
-        .into_iter()
-        .map(|found| ((found.identity.topic_id, found.identity.partition), found))
-        .collect();
-    let mut work = Vec::new();
-    for (key, found) in known {
-        let entries = pending.remove(&key).unwrap_or_default();
-        let lost = found.lost_journal(&journals);
-        // What no log names was never used: its creation was cut short.
-        replayed.damaged.extend(lost.clone());
-        if !entries.is_empty() || lost.is_some() {
-            work.push((found, entries, lost));
+    Ok(outcome.replayed)
+}
+
+fn key_of_log(identity: &Identity) -> LogKey {
+    (identity.topic_id, identity.partition)
+}
+
+/// What there is to do.
+struct Plan<'a> {
+    storage: &'a Storage,
+    journals: BTreeMap<u32, Scanned>,
+    pending: Pending,
+    logs: BTreeMap<LogKey, Rc<Found>>,
+}
+
+/// What was done.
+#[derive(Default)]
+struct Outcome {
+    replayed: Replayed,
+    /// Logs that something was written to.
+    written: BTreeSet<LogKey>,
+    /// Logs whose entries could not be brought in, and why.
+    refused: BTreeMap<LogKey, String>,
+}
+
+/// Entries in memory, those of each log in their order.
+#[derive(Default)]
+struct Gathered {
+    logs: BTreeMap<LogKey, Vec<FoundEntry>>,
+    bytes: usize,
+}
+
+impl Gathered {
+    fn add(&mut self, entry: &Seen<'_>) {
+        let found = FoundEntry { head: entry.head, batches: entry.batches.to_vec() };
+        self.bytes += size_of::<FoundEntry>() + found.batches.len();
+        self.logs.entry(entry.key()).or_default().push(found);
+    }
+}
+
+impl Plan<'_> {
+    /// What counts goes into the segments; whose entries are refused is remembered.
+    async fn bring_in(&self, outcome: &mut Outcome) -> Result<(), ScanError> {
+        let mut gathered = Gathered::default();
+        let mut entries = self.entries();
+        loop {
+            let mut take = |entry: &Seen<'_>| {
+                let key = entry.key();
+                if !self.logs.contains_key(&key) {
+                    outcome.replayed.dropped += 1;
+                } else if !outcome.refused.contains_key(&key) {
+                    gathered.add(entry);
+                }
+            };
+            let more = entries.more(&mut take).await?;
+            outcome.note_held(&gathered);
+            if !more || gathered.bytes >= self.storage.config().replay_bytes_max {
+                self.apply(std::mem::take(&mut gathered), outcome).await?;
+            }
+            if !more {
+                outcome.replayed.logs = outcome.written.len() as u64;
+                return Ok(());
+            }
         }
     }
-    replayed.damaged.sort_unstable();
-    replayed.damaged.dedup();
-    replayed.dropped = pending.values().map(|entries| entries.len() as u64).sum();
-    let shared = Rc::new(RefCell::new(replayed));
+
+    fn entries(&self) -> Entries<'_> {
+        Entries { plan: self, turn: 0, slots: Vec::new(), reading: None }
+    }
+
+    async fn apply(&self, gathered: Gathered, outcome: &mut Outcome) -> Result<(), FsError> {
+        let with_log = |(key, entries)| Some((self.logs.get(&key)?.clone(), entries));
+        let work: Vec<_> = gathered.logs.into_iter().filter_map(with_log).collect();
+        let results = Rc::new(RefCell::new(Vec::with_capacity(work.len())));
+        for_each(work, {
+            let (storage, results) = (self.storage.clone(), Rc::clone(&results));
+            move |(log, entries): (Rc<Found>, Vec<FoundEntry>)| {
+                let (storage, results) = (storage.clone(), results.clone());
+                async move {
+                    let applied = apply(&storage, &log.topic, log.identity, &entries).await;
+                    results.borrow_mut().push((key_of_log(&log.identity), applied));
+                }
+            }
+        })
+        .await;
+        for (key, applied) in results.take() {
+            match applied {
+                Ok(0) => {}
+                Ok(bytes) => {
+                    outcome.written.insert(key);
+                    outcome.replayed.bytes += bytes;
+                }
+                // After a failed write nobody can say any more what the disk holds.
+                Err(Refused::Io(error)) if !error.was_reading() => return Err(error),
+                Err(refused) => drop(outcome.refused.insert(key, refused.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs whose entries were refused or may be lost go offline, with all that there is of them.
+    async fn take_offline(&self, outcome: &mut Outcome) -> Result<(), ScanError> {
+        let mut leaving = Vec::new();
+        for (key, log) in &self.logs {
+            let lost = log.lost_journal(&self.journals);
+            // What no log names was never used: its creation was cut short.
+            outcome.replayed.damaged.extend(lost.clone());
+            let refused = outcome.refused.get(key).cloned();
+            let reason = match (lost, &refused) {
+                (None, None) => continue,
+                (Some(lost), Some(refused)) => format!("{lost}; {refused}"),
+                (Some(lost), None) => lost,
+                (None, Some(refused)) => refused.clone(),
+            };
+            leaving.push((*key, reason));
+        }
+        outcome.replayed.damaged.sort_unstable();
+        outcome.replayed.damaged.dedup();
+        while !leaving.is_empty() {
+            let some = self.as_many_as_fit(&mut leaving, outcome);
+            let mut gathered = self.gather(&some, outcome).await?;
+            let mut work = Vec::with_capacity(some.len());
+            for (key, reason) in some {
+                let Some(log) = self.logs.get(&key) else { continue };
+                let Identity { partition, .. } = log.identity;
+                let name = crate::directory::log_dir_name(&log.topic, partition);
+                outcome.replayed.offline.push((name, reason.clone()));
+                let entries = gathered.logs.remove(&key).unwrap_or_default();
+                let dir = self.storage.log_dir(&log.topic, partition);
+                work.push((dir, Leftover { reason, entries }));
+            }
+            store_all(work).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes those from the front whose entries may be in memory together, and at least one.
+    fn as_many_as_fit(
+        &self,
+        leaving: &mut Vec<(LogKey, String)>,
+        outcome: &Outcome,
+    ) -> Vec<(LogKey, String)> {
+        let mut room = self.storage.config().replay_bytes_max as u64;
+        let mut count = 0;
+        for (key, _) in leaving.iter() {
+            let refused = outcome.refused.contains_key(key);
+            let bytes = if refused { self.pending.bytes_of(key) } else { 0 };
+            if bytes > room && count > 0 {
+                break;
+            }
+            room = room.saturating_sub(bytes);
+            count += 1;
+        }
+        leaving.drain(..count).collect()
+    }
+
+    /// The entries of those of these logs that were refused.
+    async fn gather(
+        &self,
+        logs: &[(LogKey, String)],
+        outcome: &mut Outcome,
+    ) -> Result<Gathered, ScanError> {
+        let mut gathered = Gathered::default();
+        let refused = logs.iter().map(|(key, _)| *key);
+        let wanted: BTreeSet<LogKey> =
+            refused.filter(|key| outcome.refused.contains_key(key)).collect();
+        let mut entries = self.entries();
+        while !wanted.is_empty()
+            && entries
+                .more(&mut |entry| {
+                    if wanted.contains(&entry.key()) {
+                        gathered.add(entry);
+                    }
+                })
+                .await?
+        {}
+        outcome.note_held(&gathered);
+        Ok(gathered)
+    }
+}
+
+impl Outcome {
+    fn note_held(&mut self, gathered: &Gathered) {
+        let most = &mut self.replayed.held_bytes_max;
+        *most = gathered.bytes.max(*most);
+    }
+}
+
+/// What counts in all journals, a window at a time and those of each log in their order.
+struct Entries<'a> {
+    plan: &'a Plan<'a>,
+    turn: usize,
+    /// Journals that are still to be read in this turn, the last one first.
+    slots: Vec<u32>,
+    reading: Option<Reading<'a>>,
+}
+
+impl Entries<'_> {
+    /// Goes on; false when there is nothing more.
+    async fn more(&mut self, each: &mut scan::Each<'_>) -> Result<bool, ScanError> {
+        let Plan { storage, journals, pending, .. } = self.plan;
+        loop {
+            if let Some(reading) = &mut self.reading {
+                let turn = self.turn;
+                let mut ours = |entry: &Seen<'_>| {
+                    if pending.turn_of(entry) == Some(turn - 1) {
+                        each(entry);
+                    }
+                };
+                if reading.more(&mut ours).await? {
+                    return Ok(true);
+                }
+            }
+            self.reading = None;
+            if let Some(slot) = self.slots.pop() {
+                let journal = journals.get(&slot);
+                self.reading = journal.map(|journal| journal.read(storage.data_dir(), slot));
+            } else if self.turn < pending.turns() {
+                self.turn += 1;
+                self.slots = journals.keys().rev().copied().collect();
+            } else {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Writes what is left over into the directories of the logs.
+async fn store_all(work: Vec<(PathBuf, Leftover)>) -> Result<(), FsError> {
     let failed = Rc::new(RefCell::new(None));
     for_each(work, {
-        let (storage, shared, failed) = (storage.clone(), Rc::clone(&shared), Rc::clone(&failed));
-        move |(found, entries, lost)| {
-            let (storage, shared, failed) = (storage.clone(), shared.clone(), failed.clone());
+        let failed = Rc::clone(&failed);
+        move |(dir, leftover): (PathBuf, Leftover)| {
+            let failed = failed.clone();
             async move {
-                let settled = settle(&storage, &found, entries, lost, &shared).await;
-                if let Err(error) = settled {
+                if let Err(error) = leftover.store(&dir).await {
                     *failed.borrow_mut() = Some(error);
                 }
             }
         }
     })
     .await;
-    if let Some(error) = failed.take() {
-        return Err(error.into());
-    }
-    runtime::reached("journal: replayed");
-    for (slot, journal) in journals {
-        reset(storage.data_dir(), slot, &journal).await?;
-    }
-    Ok(shared.take())
+    failed.take().map_or(Ok(()), Err)
 }
 
 /// From now on nothing in the journal counts.
@@ -150,32 +337,6 @@ async fn reset(data_dir: &Path, slot: u32, journal: &Scanned) -> Result<(), Scan
     state.change(|state| state.low_water = state.low_water.max(next)).await?;
     runtime::reached("journal: reset");
     Ok(())
-}
-
-/// What of the entries counts, by log.
-pub fn unsettled(entries: Vec<FoundEntry>) -> BTreeMap<LogKey, Vec<FoundEntry>> {
-    let mut logs: BTreeMap<LogKey, Vec<FoundEntry>> = BTreeMap::new();
-    for entry in entries {
-        logs.entry((entry.head.topic_id, entry.head.partition)).or_default().push(entry);
-    }
-    for entries in logs.values_mut() {
-        entries.sort_by_key(|entry| (entry.head.ownership, entry.slot, entry.sequence));
-        let settled = entries.iter().rposition(|entry| settles(entry.head.kind));
-        entries.drain(..settled.map_or(0, |last| last + 1));
-        entries.retain(|entry| !entry.head.is_fence());
-    }
-    logs.retain(|_, entries| !entries.is_empty());
-    logs
-}
-
-/// Whether what came before an entry of this kind is settled.
-fn settles(kind: EntryKind) -> bool {
-    match kind {
-        EntryKind::Batches => false,
-        EntryKind::Truncated => !runtime::sabotaged("replay a cut tail"),
-        EntryKind::Deleted => !runtime::sabotaged("replay a deleted topic"),
-        EntryKind::HandedOver => true,
-    }
 }
 
 /// A directory that cannot say now whose it is belongs to whom the metadata says: what a journal
@@ -217,240 +378,6 @@ impl Found {
             }
         }
     }
-}
-
-/// One log: its entries go into the segment, or it goes offline with them.
-async fn settle(
-    storage: &Storage,
-    found: &Found,
-    entries: Vec<FoundEntry>,
-    lost: Option<String>,
-    replayed: &RefCell<Replayed>,
-) -> Result<(), FsError> {
-    let applied = apply(storage, &found.topic, found.identity, &entries).await;
-    let dir = storage.log_dir(&found.topic, found.identity.partition);
-    let (reason, entries) = match (applied, lost) {
-        (Ok(bytes), lost) => {
-            let replayed = &mut *replayed.borrow_mut();
-            replayed.logs += u64::from(bytes > 0);
-            replayed.bytes += bytes;
-            match lost {
-                None => return Ok(()),
-                Some(reason) => (reason, Vec::new()),
-            }
-        }
-        // After a failed write nobody can say any more what the disk holds.
-        (Err(Refused::Io(error)), _) if !error.was_reading() => return Err(error),
-        (Err(refused), Some(lost)) => (format!("{lost}; {refused}"), entries),
-        (Err(refused), None) => (refused.to_string(), entries),
-    };
-    Leftover { reason: reason.clone(), entries }.store(&dir).await?;
-    let name = crate::directory::log_dir_name(&found.topic, found.identity.partition);
-    replayed.borrow_mut().offline.push((name, reason));
-    Ok(())
-}
-
-/// Puts what a journal had of a log into its newest segment, durably. Returns how many bytes were
-/// not there.
-async fn apply(
-    storage: &Storage,
-    topic: &str,
-    identity: Identity,
-    entries: &[FoundEntry],
-) -> Result<u64, Refused> {
-    if entries.is_empty() {
-        return Ok(0);
-    }
-    let dir = storage.log_dir(topic, identity.partition);
-    let newest = match runtime::fs::read(dir.join(CHECKPOINT_FILE_NAME)).await {
-        Ok(file) => match Checkpoint::newest(&file) {
-            Err(error @ CheckpointError::Format { .. }) => {
-                return Err(Refused::Damaged(error.to_string()));
-            }
-            newest => newest.ok().filter(|newest| newest.is_certain),
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error.into()),
-    };
-    if newest.is_some_and(|newest| newest.checkpoint.clean) {
-        return Ok(0);
-    }
-    let listed = runtime::fs::list(&dir).await?;
-    let segments = listed.iter().filter_map(|entry| match SegmentFile::parse(&entry.name) {
-        Some((base, SegmentFile::Log)) => Some((base, entry.len)),
-        _ => None,
-    });
-    let Some((base, length)) = segments.max() else {
-        return Err(Refused::Damaged("no segment is there for its last batches".to_owned()));
-    };
-    let point = newest.map(|newest| newest.checkpoint.recovery_point);
-    let point = point.filter(|point| point.segment_base == base && point.position <= length);
-    let point = point.unwrap_or(RecoveryPoint::at_start(base));
-    let number = storage.next_log_number();
-    let path = dir.join(SegmentFile::Log.name(base));
-    let key = (number, FileRole::Segment(base));
-    let file = storage.open_files().get(key, &path, Mode::DirectSync).await?;
-    let target = Target { file, base, length, point, identity };
-    let applied = target.apply(entries).await;
-    storage.open_files().forget_log(number);
-    applied
-}
-
-/// The segment that entries belong into.
-struct Target {
-    file: UsedFile,
-    base: i64,
-    length: u64,
-    point: RecoveryPoint,
-    identity: Identity,
-}
-
-/// Bytes that are to be written, one behind the other.
-struct Run {
-    from: u64,
-    bytes: Vec<u8>,
-}
-
-impl Run {
-    fn end(&self) -> u64 {
-        self.from + self.bytes.len() as u64
-    }
-}
-
-impl Target {
-    async fn apply(self, entries: &[FoundEntry]) -> Result<u64, Refused> {
-        let begin = self.point.position;
-        let ends = |entry: &&FoundEntry| entry.head.position + u64::from(entry.head.length);
-        let newer = entries.iter().find(|entry| entry.head.segment_base > self.base);
-        if let Some(entry) = newer {
-            let base = entry.head.segment_base;
-            return Err(Refused::Damaged(format!("segment {base} is missing")));
-        }
-        let ours = |entry: &&FoundEntry| entry.head.segment_base == self.base;
-        let entries: Vec<&FoundEntry> =
-            entries.iter().filter(ours).filter(|entry| ends(entry) > begin).collect();
-        let Some(end) = entries.iter().map(ends).max() else { return Ok(0) };
-        if end > self.length {
-            let length = self.length;
-            return Err(Refused::Damaged(format!("the segment is {length} bytes long, not {end}")));
-        }
-        // Whether offsets may be missing is for the recovery to judge.
-        let mut chain =
-            Chain { next_offset: self.point.offset, epoch: self.point.epoch, gaps: true };
-        let mut reached = self.walk(&mut chain, end).await?;
-        let there_to = reached;
-        let mut missing = 0;
-        let mut run = Run { from: begin, bytes: Vec::new() };
-        for entry in entries {
-            let head = entry.head;
-            if head.position > reached {
-                return Err(Refused::Damaged(format!(
-                    "the journal goes on at offset {}, position {}, but the log ends at offset {}, \
-                     position {reached}",
-                    head.base_offset, head.position, chain.next_offset
-                )));
-            }
-            self.compare(entry, there_to.min(ends(&entry))).await?;
-            let known = (reached - head.position).min(u64::from(head.length)) as usize;
-            self.accept(&mut chain, &entry.batches[known..])?;
-            missing += (entry.batches.len() - known) as u64;
-            reached = reached.max(ends(&entry));
-            // What is there may be in the page cache alone, and after a failed sync not for long.
-            if head.position > run.end() {
-                self.write(&run).await?;
-                run = Run { from: head.position, bytes: Vec::new() };
-            }
-            let written = (run.end() - head.position).min(u64::from(head.length)) as usize;
-            run.bytes.extend_from_slice(&entry.batches[written..]);
-        }
-        self.write(&run).await?;
-        self.file.sync().await?;
-        Ok(missing)
-    }
-
-    /// The batches go on where the log ends.
-    fn accept(&self, chain: &mut Chain, mut batches: &[u8]) -> Result<(), Refused> {
-        while !batches.is_empty() {
-            let accepted = chain.accept(batches);
-            let batch = accepted.map_err(|why| {
-                let offset = chain.next_offset;
-                Refused::Damaged(format!("the journal's batch at offset {offset}: {why}"))
-            })?;
-            batches = &batches[batch.size_in_bytes()..];
-        }
-        Ok(())
-    }
-
-    /// How far the batches go without what the journal has.
-    async fn walk(&self, chain: &mut Chain, end: u64) -> Result<u64, Refused> {
-        let mut scanner = Scanner::new(self.file.share(), self.length);
-        let mut position = self.point.position;
-        while position < end
-            && let Step::Batch(header) = scanner.step(position, chain).await?
-        {
-            position += header.size_in_bytes() as u64;
-        }
-        Ok(position)
-    }
-
-    /// What the segment has of an entry is what the entry says.
-    async fn compare(&self, entry: &FoundEntry, known_to: u64) -> Result<(), Refused> {
-        let from = entry.head.position.max(self.point.position);
-        if from >= known_to {
-            return Ok(());
-        }
-        let ours = &entry.batches[(from - entry.head.position) as usize..];
-        let there = self.file.read_at(from, (known_to - from) as usize).await?;
-        if there[..] != ours[..there.len()] {
-            return Err(Refused::Damaged(format!(
-                "position {from} of segment {} is not what the journal has of it",
-                self.base
-            )));
-        }
-        Ok(())
-    }
-
-    /// Writes whole blocks, in order. The mark of a commit that ends here says that everything
-    /// before it was durable, unless something of a later write stands there.
-    async fn write(&self, run: &Run) -> Result<(), Refused> {
-        if run.bytes.is_empty() {
-            return Ok(());
-        }
-        let end = run.end();
-        let mut at = run.from - run.from % BLOCK as u64;
-        while at < end {
-            let to = (at + CHUNK_BYTES_MAX as u64).min(end.next_multiple_of(BLOCK as u64));
-            let there = self.file.read_at(at, (to - at) as usize).await?;
-            let mut buffer = AlignedBuf::zeroed((to - at) as usize);
-            buffer[..there.len()].copy_from_slice(&there);
-            let (from, until) = (run.from.max(at), end.min(to));
-            let bytes = &run.bytes[(from - run.from) as usize..][..(until - from) as usize];
-            buffer[(from - at) as usize..(until - at) as usize].copy_from_slice(bytes);
-            let behind = &buffer[(until - at) as usize..];
-            if until == end && behind.len() >= TRAILER_BYTES && behind.iter().all(|it| *it == 0) {
-                let mark = Trailer { start_position: end, end_position: end };
-                let Identity { topic_id, partition } = self.identity;
-                mark.put(TrailerSalt::new(topic_id.0, partition, self.base), &mut buffer);
-            }
-            self.file.write_at(at, buffer.freeze()).await?;
-            runtime::reached("journal: one piece replayed");
-            at = to;
-        }
-        Ok(())
-    }
-}
-
-/// Tries again what was left over; the log can be opened when it succeeds.
-pub async fn retry(
-    storage: &Storage,
-    topic: &str,
-    identity: Identity,
-    leftover: &Leftover,
-) -> Result<(), Refused> {
-    if leftover.entries.is_empty() {
-        return Err(Refused::Damaged(leftover.reason.clone()));
-    }
-    apply(storage, topic, identity, &leftover.entries).await.map(drop)
 }
 
 /// Runs `act` on every item, some at a time, and waits for all.

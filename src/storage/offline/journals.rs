@@ -9,27 +9,26 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use protocol::Uuid;
-
 use super::OfflineError;
 use super::access::Access;
 use super::fault::{Fault, FaultKind};
 use super::log_check::{LogCheck, names_in};
 use crate::directory::SegmentFile;
 use crate::journal::{
-    BadFormat, JOURNAL_DIR_NAME, JournalState, STATE_FILE_NAME, joined, journal_dir,
-    journal_file_name, records_of, unsettled,
+    BadFormat, JOURNAL_DIR_NAME, JournalState, LogKey, Order, Pending, STATE_FILE_NAME, Seen,
+    journal_dir, journal_file_name, look_through,
 };
 
 /// Batches that only journals have, by log.
 #[derive(Debug, Default)]
 pub(super) struct Journals {
-    logs: BTreeMap<(Uuid, i32), Pending>,
+    logs: BTreeMap<LogKey, Share>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pending {
-    slot: u32,
+struct Share {
+    /// The first of its entries, and its offset.
+    first: Order,
     offset: i64,
     bytes: u64,
 }
@@ -40,52 +39,38 @@ impl Journals {
         let Some(data_dir) = data_dir.filter(|dir| dir.join(JOURNAL_DIR_NAME).is_dir()) else {
             return Ok(journals);
         };
-        let mut entries = Vec::new();
-        for name in names_in(&data_dir.join(JOURNAL_DIR_NAME))? {
-            let Ok(slot) = name.parse() else { continue };
-            let dir = journal_dir(data_dir, slot);
-            let path = dir.join(STATE_FILE_NAME);
-            let state = match JournalState::newest(&read_if_there(&path)?) {
-                Ok(state) => state,
-                // The next start says which logs that concerns.
-                Err(BadFormat::Damaged) => continue,
-                Err(BadFormat::Newer { format }) => {
-                    return Err(OfflineError::Newer { path, reason: format!("format {format}") });
+        let mut pending = Pending::default();
+        for_each_entry(data_dir, &mut |entry| pending.note(entry))?;
+        for_each_entry(data_dir, &mut |entry| {
+            if pending.turn_of(entry).is_some() {
+                let (first, offset) = (entry.order, entry.head.base_offset);
+                let new = Share { first, offset, bytes: 0 };
+                let share = journals.logs.entry(entry.key()).or_insert(new);
+                if first < share.first {
+                    (share.first, share.offset) = (first, offset);
                 }
-            };
-            let numbers = 0..if state.prewritten { state.files } else { 0 };
-            let files = numbers.map(|number| {
-                let path = dir.join(journal_file_name(number));
-                Ok(records_of(&read_if_there(&path)?, &state, number))
-            });
-            let files: Result<Vec<_>, OfflineError> = files.collect();
-            entries.append(&mut joined(&state, files?).entries);
-        }
-        for (key, entries) in unsettled(entries) {
-            let Some(first) = entries.first() else { continue };
-            let bytes = entries.iter().map(|entry| u64::from(entry.head.length)).sum();
-            let offset = first.head.base_offset;
-            journals.logs.insert(key, Pending { slot: first.slot, offset, bytes });
-        }
+                share.bytes += u64::from(entry.head.length);
+            }
+        })?;
         Ok(journals)
     }
 
     /// What is to be said of a log that was not closed in order.
     pub fn fault_of(&self, log: &LogCheck) -> Option<Fault> {
         let identity = log.identity?;
-        let pending = *self.logs.get(&(identity.topic_id, identity.partition))?;
+        let share = *self.logs.get(&(identity.topic_id, identity.partition))?;
         if log.checkpoint.is_some_and(|(_, checkpoint)| checkpoint.clean) {
             return None;
         }
         let (base, position) =
             log.segments.last_key_value().map_or((0, 0), |(base, size)| (*base, *size));
-        let Pending { slot, offset, bytes } = pending;
+        let Share { first, offset, bytes } = share;
         let file = log.dir.join(SegmentFile::Log.name(base));
         Some(Fault {
             file,
             position,
             offset: Some(offset),
-            kind: FaultKind::Journaled { slot, bytes },
+            kind: FaultKind::Journaled { slot: first.slot, bytes },
         })
     }
 }
@@ -98,6 +83,31 @@ pub fn journaled(path: &Path) -> Result<Option<Fault>, OfflineError> {
     let Some(dir) = path.parent().filter(|_| !journals.logs.is_empty()) else { return Ok(None) };
     let log = LogCheck::of(dir, super::VerifyOptions::default())?;
     Ok(journals.fault_of(&log))
+}
+
+/// Shows what all journals of the directory hold, a file at a time.
+fn for_each_entry(
+    data_dir: &Path,
+    each: &mut dyn FnMut(&Seen<'_>),
+) -> Result<(), OfflineError> {
+    for name in names_in(&data_dir.join(JOURNAL_DIR_NAME))? {
+        let Ok(slot) = name.parse() else { continue };
+        let dir = journal_dir(data_dir, slot);
+        let path = dir.join(STATE_FILE_NAME);
+        let state = match JournalState::newest(&read_if_there(&path)?) {
+            Ok(state) => state,
+            // The next start says which logs that concerns.
+            Err(BadFormat::Damaged) => continue,
+            Err(BadFormat::Newer { format }) => {
+                return Err(OfflineError::Newer { path, reason: format!("format {format}") });
+            }
+        };
+        for number in 0..if state.prewritten { state.files } else { 0 } {
+            let path = dir.join(journal_file_name(number));
+            look_through(&read_if_there(&path)?, &state, number, each);
+        }
+    }
+    Ok(())
 }
 
 fn read_if_there(path: &PathBuf) -> Result<Vec<u8>, OfflineError> {

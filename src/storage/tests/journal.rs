@@ -39,6 +39,18 @@ async fn start(dir: &Path, slot: u32) -> (Storage, Replayed) {
     (storage, replayed)
 }
 
+/// Less than what a journal holds.
+const REPLAY_BYTES: usize = 32 << 10;
+
+async fn start_with_little_memory(dir: &Path) -> (Storage, Replayed) {
+    let mut config = StorageConfig::new(dir.to_path_buf(), Budget::new(64 << 20));
+    (config.journal, config.replay_bytes_max) = (Some(CONFIG), REPLAY_BYTES);
+    let storage = Storage::new(config);
+    let replayed = storage.replay_journals(Owners::new()).await.unwrap();
+    storage.open_journal(0).await.unwrap();
+    (storage, replayed)
+}
+
 fn topic_id(number: u8) -> Uuid {
     Uuid([number; 16])
 }
@@ -328,6 +340,62 @@ fn what_a_segment_has_must_be_what_the_journal_says_and_reach_up_to_it() {
         let (again, replayed) = start(&short, 0).await;
         assert!(replayed.offline[0].1.contains("bytes long"), "{replayed:?}");
         assert!(open(&again, 1).await.is_err());
+    });
+}
+
+#[test]
+fn a_replay_has_no_more_in_memory_than_it_may() {
+    run(|root| async move {
+        let dir = live(&root).await;
+        let (storage, _) = start(&dir, 0).await;
+        let mut logs = Vec::new();
+        for number in 1..=10 {
+            logs.push(create(&storage, number).await);
+        }
+        warm_up(&storage, &logs[0]).await;
+        for round in 0..40 {
+            for log in &logs {
+                append(log, &batch(round, 1, 1000)).await;
+            }
+        }
+        let (image, whole) = (crash(&dir, "image"), crash(&dir, "whole"));
+        let (_, at_once) = start(&whole, 0).await;
+        assert!(at_once.held_bytes_max > 300_000, "{at_once:?}");
+        let (again, replayed) = start_with_little_memory(&image).await;
+        // As much as there may be, and then what is in one more file.
+        let most = REPLAY_BYTES + 150_000;
+        assert!((1..most).contains(&replayed.held_bytes_max), "{replayed:?}");
+        assert_eq!(
+            Replayed { held_bytes_max: 0, ..replayed },
+            Replayed { held_bytes_max: 0, ..at_once }
+        );
+        for (number, log) in (1..).zip(&logs) {
+            assert_eq!(read_all(&open(&again, number).await.unwrap(), 0).await, read_all(log, 0).await);
+        }
+    });
+}
+
+#[test]
+fn what_is_refused_in_pieces_is_kept_as_a_whole() {
+    run(|root| async move {
+        let dir = live(&root).await;
+        let (storage, _) = start(&dir, 0).await;
+        let log = create(&storage, 1).await;
+        warm_up(&storage, &log).await;
+        for round in 0..200 {
+            append(&log, &batch(round, 1, 1000)).await;
+        }
+        let image = crash(&dir, "image");
+        let segment = image.join("topic1-0/00000000000000000000.log");
+        let bytes = std::fs::read(&segment).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+        let (again, replayed) = start_with_little_memory(&image).await;
+        assert_eq!(replayed.offline.len(), 1, "{replayed:?}");
+        assert!(open(&again, 1).await.is_err());
+        // As it was, the segment takes all of it.
+        std::fs::write(&segment, bytes).unwrap();
+        let opened = open(&again, 1).await.unwrap();
+        assert_eq!(read_all(&opened, 0).await, read_all(&log, 0).await);
     });
 }
 
