@@ -20,13 +20,14 @@ use metadata::record::ConfigResource;
 use metadata::topic_name::is_internal;
 use protocol::{NodeId, SlotIndex, Str, Uuid};
 use runtime::local::Budget;
-use storage::{JournalConfig, Storage, StorageConfig};
+use storage::{JournalConfig, JournalError, Storage, StorageConfig};
 
 pub use connections::Connections;
 pub use metrics::{RequestTimes, SlotMetrics, snapshot};
 pub use run::run;
 pub use signals::{Stop, Tally};
 
+use crate::config::ByteSize;
 use crate::connection::{Connection, ReceiveMemory};
 use crate::fetch::SessionCache;
 use crate::groups::Groups;
@@ -136,9 +137,15 @@ impl Slot {
     /// Without room for the journal every commit goes straight to its segment.
     async fn open_journal(&self) -> Result<(), StartError> {
         match self.storage.open_journal(u32::from(self.index.0)).await {
-            Err(why) if why.is_full() => {
-                let core = self.index.0;
-                tracing::warn!(core, %why, "no room for the journal: going on without one");
+            Err(JournalError::NoRoom { dir, needed, free }) => {
+                let (core, dir) = (self.index.0, dir.display());
+                let (needed, free) = (ByteSize::new(needed), ByteSize::new(free));
+                tracing::warn!(
+                    core,
+                    "no room for the journal in {dir}, which takes {needed} of which {free} are \
+                     free: going on without one, every commit goes straight to its segment. Make \
+                     room, or choose a smaller --journal-size, and start again"
+                );
                 Ok(())
             }
             opened => Ok(opened?),

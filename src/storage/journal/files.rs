@@ -126,16 +126,37 @@ impl Shape {
         let file_bytes = bytes / u64::from(FILES) / BLOCK as u64 * BLOCK as u64;
         Shape { files: FILES, file_bytes: file_bytes.max(FILE_BYTES_MIN) }
     }
+
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.files) * self.file_bytes
+    }
 }
 
-/// Takes the disk space of a journal of this shape. Nothing is said in the state before all of it
-/// is there; nothing that counts may be in the journal.
+/// Takes the disk space of a journal of this shape, or none of it. Nothing is said in the state
+/// before all of it is there; nothing that counts may be in the journal.
 pub async fn allocate(dir: &Path, state: &mut StateFile, shape: Shape) -> Result<(), FsError> {
     let JournalState { files, file_bytes, .. } = state.state;
     if (Shape { files, file_bytes }) == shape {
         return Ok(());
     }
     remove(dir, state).await?;
+    // Who else needs room shall not find that a journal has just tried how much there is.
+    if runtime::fs::info(dir).await?.free < shape.bytes() {
+        return Err(FsError::new("allocate", dir, std::io::ErrorKind::StorageFull.into()));
+    }
+    let allocated = make_files(dir, shape).await;
+    if allocated.as_ref().is_err_and(FsError::is_full) {
+        remove(dir, state).await?;
+    }
+    allocated?;
+    runtime::reached("journal: files allocated");
+    let change = |state: &mut JournalState| {
+        (state.files, state.file_bytes) = (shape.files, shape.file_bytes);
+    };
+    state.change(change).await
+}
+
+async fn make_files(dir: &Path, shape: Shape) -> Result<(), FsError> {
     for number in 0..shape.files {
         let path = dir.join(journal_file_name(number));
         let file = match File::create_new(&path, Mode::Direct).await {
@@ -147,12 +168,7 @@ pub async fn allocate(dir: &Path, state: &mut StateFile, shape: Shape) -> Result
         file.preallocate(shape.file_bytes).await?;
         file.close().await?;
     }
-    runtime::fs::sync_dir(dir).await?;
-    runtime::reached("journal: files allocated");
-    let change = |state: &mut JournalState| {
-        (state.files, state.file_bytes) = (shape.files, shape.file_bytes);
-    };
-    state.change(change).await
+    runtime::fs::sync_dir(dir).await
 }
 
 /// Gives the disk space of the files back. Nothing that counts may be in them.

@@ -21,7 +21,7 @@ mod writer;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use runtime::file::{File, FsError};
@@ -122,24 +122,21 @@ impl Journal {
     /// Opens the slot's journal, whose entries have been replayed. Without room on the disk there
     /// is none: the reason is given back.
     pub async fn open(
-        data_dir: &std::path::Path,
+        data_dir: &Path,
         slot: u32,
         mut config: JournalConfig,
         budget: Budget,
         stats: Rc<StorageStats>,
     ) -> Result<Rc<Journal>, JournalError> {
         let dir = journal_dir(data_dir, slot);
-        let mut state = match StateFile::open(&dir).await {
-            // Whoever made it may have been killed before its name was durable.
-            Ok(Some(state)) => {
-                files::sync_names(&dir).await?;
-                state
+        let shape = Shape::of(config.bytes);
+        let state = match take_space(&dir, slot, shape).await {
+            Err(JournalError::Io(error)) if error.is_full() => {
+                let free = runtime::fs::info(data_dir).await?.free;
+                return Err(JournalError::NoRoom { dir, needed: shape.bytes(), free });
             }
-            // What it was good for has been seen to.
-            Ok(None) | Err(StateError::Damaged(_)) => StateFile::create(&dir, slot).await?,
-            Err(error) => return Err(error.into()),
+            taken => taken?,
         };
-        files::allocate(&dir, &mut state, Shape::of(config.bytes)).await?;
         let mut ring = Ring { next_sequence: state.state.low_water, ..Ring::default() };
         if state.state.prewritten {
             ring.files = files::open(&dir, &state.state).await?;
@@ -342,17 +339,37 @@ impl Journal {
 
     async fn prepare(self: Rc<Self>) {
         let Some(state) = self.state_file.borrow().as_ref().map(|file| file.state) else { return };
-        if let Err(error) = files::prewrite(&self.dir, &state).await {
-            self.abort(&error);
-        }
-        self.change_state(|state| state.prewritten = true).await;
-        match files::open(&self.dir, &state).await {
-            Ok(files) => self.ring.borrow_mut().files = files,
+        match files::prewrite(&self.dir, &state).await {
+            Ok(()) => self.begin_service(&state).await,
+            // Where nothing can be allocated ahead, only this finds out.
+            Err(error) if error.is_full() => self.go_without(&error).await,
             Err(error) => self.abort(&error),
         }
         self.ring.borrow_mut().preparing = false;
         self.changed.notify_all();
+    }
+
+    async fn begin_service(&self, state: &JournalState) {
+        self.change_state(|state| state.prewritten = true).await;
+        match files::open(&self.dir, state).await {
+            Ok(files) => self.ring.borrow_mut().files = files,
+            Err(error) => self.abort(&error),
+        }
         runtime::reached("journal: ready");
+    }
+
+    /// There is no journal until the next start, and its space is free.
+    async fn go_without(&self, error: &FsError) {
+        let slot = self.slot;
+        tracing::warn!(slot, %error, "no room for the journal: going on without one");
+        self.ring.borrow_mut().closed = true;
+        let taken = self.state_file.borrow_mut().take();
+        let Some(mut file) = taken else { unreachable!("one change at a time") };
+        if let Err(error) = files::remove(&self.dir, &mut file).await {
+            self.abort(&error);
+        }
+        *self.state_file.borrow_mut() = Some(file);
+        runtime::reached("journal: given up");
     }
 
     /// All logs are closed: nothing in the journal counts any more, and the next start need not
@@ -403,6 +420,22 @@ impl Ring {
     }
 }
 
+/// The journal's state, with files of this shape.
+async fn take_space(dir: &Path, slot: u32, shape: Shape) -> Result<StateFile, JournalError> {
+    let mut state = match StateFile::open(dir).await {
+        // Whoever made it may have been killed before its name was durable.
+        Ok(Some(state)) => {
+            files::sync_names(dir).await?;
+            state
+        }
+        // What it was good for has been seen to.
+        Ok(None) | Err(StateError::Damaged(_)) => StateFile::create(dir, slot).await?,
+        Err(error) => return Err(error.into()),
+    };
+    files::allocate(dir, &mut state, shape).await?;
+    Ok(state)
+}
+
 /// A guarantee that tests break on purpose.
 fn recycles_early() -> bool {
     runtime::sabotaged("recycle before destaged")
@@ -415,13 +448,9 @@ pub enum JournalError {
     Io(#[from] FsError),
     #[error("{0}")]
     State(String),
-}
-
-impl JournalError {
-    /// True when there is no room for it on the disk.
-    pub fn is_full(&self) -> bool {
-        matches!(self, JournalError::Io(error) if error.is_full())
-    }
+    /// Nothing of it was taken.
+    #[error("{} would take {needed} bytes of disk, and {free} are free", dir.display())]
+    NoRoom { dir: PathBuf, needed: u64, free: u64 },
 }
 
 impl From<StateError> for JournalError {

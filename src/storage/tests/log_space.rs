@@ -12,9 +12,9 @@ use protocol::Uuid;
 use protocol::batch::compression::Compression;
 use protocol::batch::{BatchBuilder, Codec, NewRecord, ValidBatch};
 use runtime::local::Budget;
-use runtime::sim::{DiskOp, Options, SimHost, Simulation};
+use runtime::sim::{DiskOp, Options, SimDisk, SimHost, Simulation};
 use runtime::{Config, Core, Exit, time};
-use storage::{AppendError, Log, LogOptions, Storage, StorageConfig};
+use storage::{AppendError, JournalConfig, JournalError, Log, LogOptions, Storage, StorageConfig};
 
 const TOPIC_ID: Uuid = Uuid([3; 16]);
 const EIO: i32 = 5;
@@ -96,6 +96,102 @@ fn start(simulation: &Simulation, host: &SimHost, seen: &Arc<Mutex<Seen>>, delet
     });
 }
 
+const JOURNAL_BYTES: u64 = 1 << 20;
+
+/// A slot that wants a journal, with small appends for as long as it runs. What became of the
+/// journal is put into `told`.
+async fn produce_journaled(told: Arc<Mutex<Option<String>>>, commits: Arc<Mutex<(u64, u64)>>) {
+    runtime::fs::create_dir_all("/data").await.unwrap();
+    let mut config = StorageConfig::new(PathBuf::from("/data"), Budget::new(4 << 20));
+    config.journal = Some(JournalConfig {
+        bytes: JOURNAL_BYTES,
+        commit_bytes_max: 8000,
+        memory_bytes_max: 200 << 10,
+        prewrite_after: 3,
+    });
+    let storage = Storage::new(config);
+    let opened = match storage.open_journal(0).await {
+        Ok(()) => "open".to_owned(),
+        Err(JournalError::NoRoom { dir, needed, free }) => {
+            assert!(free < 32 << 20, "{free}");
+            format!("{} needs {needed}", dir.display())
+        }
+        Err(error) => panic!("{error}"),
+    };
+    *told.lock().unwrap() = Some(opened);
+    let made = storage.open_or_create("t", 0, TOPIC_ID, Rc::new(LogOptions::default())).await;
+    let log = made.unwrap().0;
+    for number in 0..40 {
+        let appended = log.append(&batch(number), 0, 0).await.unwrap();
+        log.committed(appended.last_offset + 1).await.unwrap();
+        time::sleep(Duration::from_millis(20)).await;
+    }
+    let stats = storage.stats();
+    *commits.lock().unwrap() = (stats.commits.get(), stats.journaled_commits.get());
+    log.close().await;
+    storage.close_journal().await;
+}
+
+/// Plays it to its end. Returns what became of the journal, and the commits that went there.
+fn run_journaled(simulation: &Simulation, host: &SimHost) -> (String, u64) {
+    let (told, commits) = (Arc::default(), Arc::default());
+    let (tell, count) = (Arc::clone(&told), Arc::clone(&commits));
+    simulation.start(host, Config::new(vec![0]), move |_: Core<()>| {
+        let (told, commits) = (Arc::clone(&tell), Arc::clone(&count));
+        async move {
+            produce_journaled(told, commits).await;
+            Exit::Clean
+        }
+    });
+    simulation.run_until(|_| simulation.exited(host).is_some(), MINUTE);
+    assert_eq!(simulation.exited(host), Some(Exit::Clean));
+    let (all, journaled) = *commits.lock().unwrap();
+    assert!(all >= 40, "{all} commits");
+    (told.lock().unwrap().take().unwrap(), journaled)
+}
+
+fn journal_files(simulation: &Simulation, host: &SimHost) -> usize {
+    let files = simulation.disk(host).files();
+    files.iter().filter(|(path, _)| path.extension().is_some_and(|it| it == "journal")).count()
+}
+
+/// It is told what is missing, and leaves nothing of a journal on the disk; the next start with room
+/// has one.
+#[test]
+fn without_room_for_its_journal_a_slot_goes_on_without_one() {
+    let no_room = format!("/data/journal/0 needs {JOURNAL_BYTES}");
+    let full: [&dyn Fn(&SimDisk); 2] = [
+        &|disk| disk.set_free(JOURNAL_BYTES * 9 / 10),
+        // Someone else takes it meanwhile.
+        &|disk| disk.fail_after(DiskOp::Allocate, "05.journal", 0, ENOSPC),
+    ];
+    for (seed, make_full) in (0..).zip(full) {
+        let simulation = Simulation::new(seed, Options::default());
+        let host = simulation.add_host("host");
+        make_full(&simulation.disk(&host));
+        assert_eq!(run_journaled(&simulation, &host), (no_room.clone(), 0));
+        assert_eq!(journal_files(&simulation, &host), 0);
+        simulation.disk(&host).set_free(32 << 20);
+        let (told, journaled) = run_journaled(&simulation, &host);
+        assert!(told == "open" && journaled > 20, "{told}, {journaled}");
+        assert_eq!(journal_files(&simulation, &host), 8);
+    }
+}
+
+/// Where space cannot be allocated ahead, it is missing only when it is written to.
+#[test]
+fn a_journal_that_cannot_be_written_in_full_is_given_up() {
+    let simulation = Simulation::new(3, Options::default());
+    let host = simulation.add_host("host");
+    simulation.disk(&host).fail_after(DiskOp::Write, "05.journal", 1, ENOSPC);
+    assert_eq!(run_journaled(&simulation, &host), ("open".to_owned(), 0));
+    assert_eq!(simulation.disk(&host).planned_faults(), 0);
+    assert_eq!(journal_files(&simulation, &host), 0);
+    let (told, journaled) = run_journaled(&simulation, &host);
+    assert!(told == "open" && journaled > 20, "{told}, {journaled}");
+}
+
+const ENOSPC: i32 = 28;
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
