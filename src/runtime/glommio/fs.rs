@@ -77,8 +77,16 @@ pub async fn remove_file(path: impl AsRef<Path>) -> Result<(), FsError> {
 /// Freeing much space takes long: it is done in pieces, so that other work has its turn and a host
 /// can end in between.
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> Result<(), FsError> {
-    while !on("remove directory", path.as_ref(), remove_some).await? {}
-    Ok(())
+    let mut begun = false;
+    loop {
+        match on("remove directory", path.as_ref(), remove_some).await {
+            Ok(false) => begun = true,
+            Ok(true) => return Ok(()),
+            // By someone else, meanwhile.
+            Err(error) if begun && error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Removes what is in `dir` and then `dir`. Returns false when it ran for long before it was done.
@@ -101,7 +109,10 @@ fn remove_until(dir: &Path, is_time_up: &impl Fn() -> bool) -> io::Result<bool> 
             unfinished => return unfinished.map(|_| false),
         }
     }
-    std::fs::remove_dir(dir).map(|()| true)
+    match std::fs::remove_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        removed => removed.map(|()| true),
+    }
 }
 
 /// Makes the names in `dir` durable.

@@ -90,10 +90,14 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> Result<(), FsError> {
     let path = path.as_ref();
     let mut below = look("remove directory", path, |tree| all_below(tree, path)).await?;
     while let Some((path, is_dir)) = below.pop() {
-        change("remove directory", &path, |tree| {
+        let removed = change("remove directory", &path, |tree| {
             if is_dir { tree.remove_empty_dir(&path) } else { tree.remove_file(&path) }
-        })
-        .await?;
+        });
+        match removed.await {
+            // By someone else, meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
     }
     Ok(())
 }
