@@ -177,6 +177,11 @@ impl<'a> Walk<'a> {
             }
             return Ok(Some(Start { segment: first, position: 0, index: None }));
         }
+        if let Some(segment) = self.segment_being_cut() {
+            self.chain = Chain { next_offset: segment, epoch: -1, gaps: self.chain.gaps };
+            self.producers = Producers::new(limits, segment);
+            return Ok(Some(Start { segment, position: 0, index: None }));
+        }
         let (segment, position) = (point.segment_base, point.position);
         let index = self.load_point_index().await?;
         if index.is_none() {
@@ -185,6 +190,22 @@ impl<'a> Walk<'a> {
             return Ok(Some(Start { segment, position: 0, index: None }));
         }
         Ok(Some(Start { segment, position, index }))
+    }
+
+    /// The segment that holds the log's start, when the log was to begin anew there and not all of
+    /// it has gone: what is left is whole, and is cut again.
+    fn segment_being_cut(&self) -> Option<i64> {
+        let log_start = self.inventory.checkpoint.log_start_offset;
+        let at_or_before = self.inventory.segments.range(..=log_start).next_back();
+        let first = at_or_before.map(|(base, _)| *base);
+        first.filter(|base| self.is_to_begin_anew() && *base < log_start)
+    }
+
+    /// The checkpoint says that the log begins at its start, and that nothing is there yet.
+    fn is_to_begin_anew(&self) -> bool {
+        let Checkpoint { recovery_point: point, log_start_offset, .. } = self.inventory.checkpoint;
+        (point.segment_base, point.position, point.offset)
+            == (log_start_offset, 0, log_start_offset)
     }
 
     async fn load_point_index(&self) -> Result<Option<SegmentIndex>, OpenError> {
@@ -240,7 +261,8 @@ impl<'a> Walk<'a> {
             if last && number + 1 == bases.len() && self.is_outlived() {
                 break;
             }
-            if last && (base, position) < (point.segment_base, point.position) {
+            let before_point = (base, position) < (point.segment_base, point.position);
+            if last && before_point && !self.is_to_begin_anew() {
                 return Err(self.damaged(base, position, reason.to_string()));
             }
             if last {
@@ -269,8 +291,7 @@ impl<'a> Walk<'a> {
     /// names came back because their removal was not durable.
     fn is_outlived(&self) -> bool {
         let log_start = self.inventory.checkpoint.log_start_offset;
-        let anew = self.inventory.checkpoint.recovery_point == RecoveryPoint::at_start(log_start);
-        anew && self.chain.next_offset < log_start
+        self.is_to_begin_anew() && self.chain.next_offset < log_start
     }
 
     /// All that was left lies below the log start: the log goes on there, empty.
