@@ -189,11 +189,6 @@ pub fn file_head(salt: u64, file: u32) -> [u8; HEAD_BYTES] {
 }
 
 impl EntryHead {
-    /// Whether everything that came before it of this log is settled.
-    pub fn is_fence(&self) -> bool {
-        self.kind != EntryKind::Batches
-    }
-
     pub fn encode(&self) -> [u8; ENTRY_HEAD_BYTES] {
         let mut head = [0; ENTRY_HEAD_BYTES];
         head[..16].copy_from_slice(&self.topic_id.0);

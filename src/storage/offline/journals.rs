@@ -86,10 +86,7 @@ pub fn journaled(path: &Path) -> Result<Option<Fault>, OfflineError> {
 }
 
 /// Shows what all journals of the directory hold, a file at a time.
-fn for_each_entry(
-    data_dir: &Path,
-    each: &mut dyn FnMut(&Seen<'_>),
-) -> Result<(), OfflineError> {
+fn for_each_entry(data_dir: &Path, each: &mut dyn FnMut(&Seen<'_>)) -> Result<(), OfflineError> {
     for name in names_in(&data_dir.join(JOURNAL_DIR_NAME))? {
         let Ok(slot) = name.parse() else { continue };
         let dir = journal_dir(data_dir, slot);

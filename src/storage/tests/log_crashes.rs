@@ -354,7 +354,7 @@ fn a_strict_log_keeps_what_it_acknowledged_over_kills() {
 
 #[test]
 fn a_strict_log_keeps_what_it_acknowledged_over_losses_of_power() {
-    run_seeds(World { relaxed: false, power_loss: true, journal: false }, 120);
+    run_seeds(World { relaxed: false, power_loss: true, journal: false }, 300);
 }
 
 #[test]

@@ -112,8 +112,7 @@ async fn produce_journaled(told: Arc<Mutex<Option<String>>>, commits: Arc<Mutex<
     let storage = Storage::new(config);
     let opened = match storage.open_journal(0).await {
         Ok(()) => "open".to_owned(),
-        Err(JournalError::NoRoom { dir, needed, free }) => {
-            assert!(free < 32 << 20, "{free}");
+        Err(JournalError::NoRoom { dir, needed, .. }) => {
             format!("{} needs {needed}", dir.display())
         }
         Err(error) => panic!("{error}"),
