@@ -2,13 +2,13 @@
 //!
 //! Law: this runs once, for all slots and before any log is opened, and leaves journals of which
 //! nothing counts any more. Of each log counts what came after the last entry that settled it
-//! (truncated, deleted, handed over), in the order of ownership and sequence. What cannot be brought
-//! into its segment takes the log offline until it is repaired, and so does a journal that is lost
-//! or damaged with every log that was not closed in order and names it. A crash in the middle is
-//! simply begun again.
+//! (truncated, deleted, handed over), in the order of ownership and sequence. What cannot be
+//! brought into its segment takes the log offline until it is repaired, and so does a journal that
+//! is lost or damaged with every log that was not closed in order and names it. A crash in the
+//! middle is simply begun again.
 //!
-//! The journals are read twice: to learn what counts, and to bring it in, as much at a time as there
-//! is memory for.
+//! The journals are read twice: to learn what counts, and to bring it in, as much at a time as
+//! there is memory for.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -154,8 +154,8 @@ fn journal_files(simulation: &Simulation, host: &SimHost) -> usize {
     files.iter().filter(|(path, _)| path.extension().is_some_and(|it| it == "journal")).count()
 }
 
-/// It is told what is missing, and leaves nothing of a journal on the disk; the next start with room
-/// has one.
+/// It is told what is missing, and leaves nothing of a journal on the disk; the next start with
+/// room has one.
 #[test]
 fn without_room_for_its_journal_a_slot_goes_on_without_one() {
     let no_room = format!("/data/journal/0 needs {JOURNAL_BYTES}");

@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How soon after a failed write the server has to be gone.
 const DEATH_MAX: Duration = Duration::from_secs(2);
 
-/// The server ends and says why, and with it all waiting. The next start serves the partition at one
-/// of its two places, with everything that was acknowledged, and it can be moved again.
+/// The server ends and says why, and with it all waiting. The next start serves the partition at
+/// one of its two places, with everything that was acknowledged, and it can be moved again.
 #[test]
 fn a_move_that_cannot_be_committed_ends_the_server_and_is_over_with_the_next_start() {
     let mut between_owners = 0;
