@@ -356,7 +356,7 @@ impl Tail {
         for chunk in self.chunks.iter().skip(self.written) {
             let last = next.last();
             let follows = last.is_none_or(|last| last.segment == chunk.segment);
-            bytes += chunk.block.len();
+            bytes += chunk.bytes_new();
             // Chunks are put together by a copy: worth it for those that are small.
             let joins =
                 last.is_none() || (self.journaled_to.is_some() && bytes <= JOINED_BYTES_MAX);
