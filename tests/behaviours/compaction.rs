@@ -4,9 +4,13 @@ use bytes::Bytes;
 use protocol::ErrorCode;
 use protocol::batch::compression::Compression;
 use protocol::batch::{BatchBuilder, Codec, NewRecord};
+use protocol::messages::offset_commit::{
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
 
 use crate::broker::Broker;
-use crate::scenario::{EARLIEST, LATEST, Topic, batch, batches, now_ms, wait_until};
+use crate::groups::{commit, committed, coordinator};
+use crate::scenario::{EARLIEST, LATEST, Topic, batch, batches, new_name, now_ms, wait_until};
 use crate::wire::Connection;
 
 /// A batch of keys with their values; none is a tombstone.
@@ -113,3 +117,41 @@ fn a_compacted_topic_takes_no_record_without_a_key() {
     assert_eq!(wrong, [0, 1]);
     assert_eq!(leader.list_offset(&topic, 0, LATEST).offset, 0);
 }
+
+/// What a group says over and over is sealed and compacted long before a segment is full, and what
+/// it said last stays.
+#[test]
+fn history_of_groups_is_compacted_by_itself() {
+    let settings = ["log.cleaner.backoff.ms=50", "offsets.topic.num.partitions=1"];
+    let mut broker = Broker::start_with(&settings);
+    let (group, topic) = (new_name("group"), Topic::new(&broker, "read"));
+    let mut connection = coordinator(&broker, &group);
+    assert_eq!(commit(&mut connection, &group, ("", -1), (&topic, 1)), ErrorCode::NONE);
+    let commits = (0..COMMITS).map(|committed_offset| OffsetCommitRequestPartition {
+        committed_offset,
+        ..OffsetCommitRequestPartition::default()
+    });
+    let (name, partitions) = (topic.name.clone(), commits.collect());
+    let topics = vec![OffsetCommitRequestTopic { name, partitions, ..Default::default() }];
+    let (group_id, topics) = (group.clone(), topics);
+    let request = OffsetCommitRequest { group_id, topics, ..OffsetCommitRequest::default() };
+    let answer = connection.ask(8, &request);
+    assert!(answer.topics[0].partitions.iter().all(|it| it.error_code == ErrorCode::NONE));
+    // Key and value without what a record adds to them.
+    let record_bytes = 10 + group.len() + topic.name.len() + 24;
+    let written = COMMITS as f64 * record_bytes as f64;
+    let series = "coretide_partition_log_bytes{topic=\"__consumer_offsets\",partition=\"0\"} ";
+    wait_until("a part of it is gone", || {
+        let (_, page) = broker.http("GET /metrics");
+        let line = page.lines().find_map(|line| line.strip_prefix(series));
+        line.is_some_and(|bytes| bytes.parse::<f64>().unwrap() < written - HISTORY_BYTES)
+    });
+    assert_eq!(committed(&mut connection, &group, &topic), Some(COMMITS - 1));
+    broker.restart_after_kill();
+    let mut connection = coordinator(&broker, &group);
+    assert_eq!(committed(&mut connection, &group, &topic), Some(COMMITS - 1));
+}
+
+const COMMITS: i64 = 40_000;
+/// Less than what is sealed first.
+const HISTORY_BYTES: f64 = 768.0 * 1024.0;
