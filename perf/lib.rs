@@ -30,6 +30,7 @@ pub mod produce;
 pub mod requests;
 pub mod run;
 pub mod sampler;
+pub mod spans;
 pub mod stage;
 pub mod tally;
 pub mod tune;

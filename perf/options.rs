@@ -187,6 +187,10 @@ pub struct LoadArgs {
     /// Write a histogram for each second to this file (HdrHistogram log, version 1.3)
     #[arg(long)]
     pub hlog: Option<PathBuf>,
+    /// While it runs, write a line of JSON about each such span behind the warm-up to standard
+    /// error: rates, latency and errors of the span alone
+    #[arg(long, value_parser = parse_duration)]
+    pub interval: Option<Duration>,
 }
 
 /// What the records look like.

@@ -231,7 +231,7 @@ impl Outcome {
     }
 }
 
-fn millis(nanos: u64) -> f64 {
+pub(crate) fn millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
 

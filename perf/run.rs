@@ -22,6 +22,7 @@ use crate::play::{self, Plan};
 use crate::produce::{Content, Sending};
 use crate::sampler::Sampler;
 use crate::stage::{LoadCore, Span, Stage, run_once};
+use crate::tally::{Detail, Told};
 
 pub fn produce(args: &ProduceArgs) -> anyhow::Result<Outcome> {
     let place = Place::of(&args.load)?;
@@ -136,6 +137,7 @@ impl Place {
         Fut: Future<Output = anyhow::Result<()>> + 'static,
     {
         ensure!(load.connections > 0, "no connections, no load");
+        ensure!(load.interval != Some(Duration::ZERO), "--interval 0 never ends a span");
         if let Some(pid) = load.pid {
             crate::usage::Usage::of(pid)?;
         }
@@ -146,8 +148,10 @@ impl Place {
             warm_up: load.warm_up.unwrap_or(warm_up),
             duration: load.duration.unwrap_or(duration),
         };
-        let stage = Stage::new(self.config.cpus.len(), span, load.hlog.is_some());
-        let sampler = Sampler::start(Arc::clone(&stage), load.pid)?;
+        let told = if kind == Kind::EndToEnd { Told::Deliveries } else { Told::Answers };
+        let detail = Detail { by_second: load.hlog.is_some(), spans: load.interval.map(|_| told) };
+        let stage = Stage::new(self.config.cpus.len(), span, detail);
+        let sampler = Sampler::start(Arc::clone(&stage), load.pid, load.interval)?;
         let totals = stage.run(self.config.clone(), main);
         let usage = sampler.finish();
         let mut totals = totals?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use runtime::time::{Instant, now};
 
+use crate::spans::Spans;
 use crate::stage::{Stage, Window};
 use crate::usage::Usage;
 
@@ -49,9 +50,13 @@ impl Stop {
 }
 
 impl Sampler {
-    pub fn start(stage: Arc<Stage>, pid: Option<u32>) -> std::io::Result<Sampler> {
+    pub fn start(
+        stage: Arc<Stage>,
+        pid: Option<u32>,
+        interval: Option<Duration>,
+    ) -> std::io::Result<Sampler> {
         let stop = Arc::new(Stop::default());
-        let watch = Watch { stop: Arc::clone(&stop), stage, pid };
+        let watch = Watch { stop: Arc::clone(&stop), stage, pid, interval };
         let thread = std::thread::Builder::new().name("sampler".to_owned());
         Ok(Sampler { stop, thread: thread.spawn(move || watch.run())? })
     }
@@ -68,6 +73,7 @@ struct Watch {
     stop: Arc<Stop>,
     stage: Arc<Stage>,
     pid: Option<u32>,
+    interval: Option<Duration>,
 }
 
 impl Watch {
@@ -81,12 +87,14 @@ impl Watch {
             }
         };
         let mut progress = Progress::new(window);
+        let mut spans = self.interval.map(|length| Spans::new(window, length));
         let mut tick = window.start + Duration::from_secs(1);
         let mut first = None;
         let mut resident_bytes = 0;
         loop {
             let wanted = if first.is_none() { window.counted_from } else { window.end };
-            let stopped = self.stop.wait_until(tick.min(wanted));
+            let span = spans.as_ref().map_or(window.end, Spans::due);
+            let stopped = self.stop.wait_until(tick.min(wanted).min(span));
             let at = now();
             let usage = self.pid.and_then(|pid| Usage::of(pid).ok());
             if let (Some(usage), true) = (usage, at >= window.counted_from) {
@@ -98,6 +106,12 @@ impl Watch {
             if at >= tick {
                 tick = tick + Duration::from_secs(1);
                 progress.show(&self.stage, at);
+            }
+            if let Some(spans) = spans.as_mut().filter(|spans| at >= spans.due())
+                && let Some(line) = spans.line(&self.stage.live, at)
+            {
+                progress.end();
+                eprintln!("{line}");
             }
             if stopped || at >= window.end {
                 progress.end();

@@ -12,7 +12,7 @@ use runtime::local::Event;
 use runtime::time::{Instant, now, sleep, sleep_until, within};
 use runtime::{Config, Exit};
 
-use crate::tally::{Live, Tally, Totals};
+use crate::tally::{Detail, Live, Tally, Totals};
 
 /// When a run counts. Both ends belong to every core alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Span {
 pub struct Stage {
     pub live: Arc<Live>,
     span: Span,
-    by_second: bool,
+    detail: Detail,
     cores: usize,
     waiting: AtomicUsize,
     /// 0 until every core is there.
@@ -59,11 +59,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn new(cores: usize, span: Span, by_second: bool) -> Arc<Stage> {
+    pub fn new(cores: usize, span: Span, detail: Detail) -> Arc<Stage> {
+        let live = if detail.spans.is_some() { Live::with_spans() } else { Live::default() };
         Arc::new(Stage {
-            live: Arc::default(),
+            live: Arc::new(live),
             span,
-            by_second,
+            detail,
             cores,
             waiting: AtomicUsize::new(0),
             start_nanos: AtomicU64::new(0),
@@ -157,7 +158,7 @@ struct Inner {
 
 impl LoadCore {
     fn new(index: usize, count: usize, stage: Arc<Stage>) -> LoadCore {
-        let tally = Tally::new(Arc::clone(&stage.live), stage.by_second);
+        let tally = Tally::new(Arc::clone(&stage.live), stage.detail);
         let inner = Inner { interrupted: Cell::new(false), interruption: Event::new() };
         LoadCore { index, count, tally, stage, inner: Rc::new(inner) }
     }

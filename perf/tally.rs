@@ -6,8 +6,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -26,6 +26,37 @@ pub struct Live {
     pub delivered_records: AtomicU64,
     pub bytes: AtomicU64,
     pub errors: AtomicU64,
+    /// The latencies of the span that runs, if lines about spans are wanted.
+    pub recent: Option<Mutex<Latency>>,
+}
+
+impl Live {
+    /// One that keeps the latencies of the span that runs.
+    pub fn with_spans() -> Live {
+        Live { recent: Some(Mutex::new(latency())), ..Live::default() }
+    }
+
+    fn on_latency(&self, taken: Duration) {
+        if let Some(recent) = &self.recent {
+            record(&mut recent.lock().unwrap_or_else(PoisonError::into_inner), taken);
+        }
+    }
+}
+
+/// What is kept besides the totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Detail {
+    /// Answers by the second in which they came.
+    pub by_second: bool,
+    /// What lines about spans tell the latency of.
+    pub spans: Option<Told>,
+}
+
+/// Which latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    Answers,
+    Deliveries,
 }
 
 /// What moved in one direction within the window.
@@ -138,16 +169,16 @@ pub struct Tally {
 
 struct Shared {
     window: Cell<Window>,
-    by_second: bool,
+    detail: Detail,
     totals: RefCell<Totals>,
     live: Arc<Live>,
 }
 
 impl Tally {
-    pub fn new(live: Arc<Live>, by_second: bool) -> Tally {
+    pub fn new(live: Arc<Live>, detail: Detail) -> Tally {
         let window = Cell::new(Window::never());
         let totals = RefCell::new(Totals::new());
-        Tally { shared: Rc::new(Shared { window, by_second, totals, live }) }
+        Tally { shared: Rc::new(Shared { window, detail, totals, live }) }
     }
 
     /// From now on things count.
@@ -201,7 +232,10 @@ impl Tally {
         }
         if let Some(due) = due.filter(|&due| window.counts(due)) {
             record(&mut totals.answers, now.since(due));
-            if self.shared.by_second {
+            if self.shared.detail.spans == Some(Told::Answers) {
+                live.on_latency(now.since(due));
+            }
+            if self.shared.detail.by_second {
                 let second = now.since(window.counted_from).as_secs() as usize;
                 while totals.seconds.len() <= second {
                     totals.seconds.push(latency());
@@ -216,6 +250,9 @@ impl Tally {
         self.shared.live.delivered_records.fetch_add(1, Ordering::Relaxed);
         if self.window().counts(due) {
             record(&mut self.shared.totals.borrow_mut().deliveries, now.since(due));
+            if self.shared.detail.spans == Some(Told::Deliveries) {
+                self.shared.live.on_latency(now.since(due));
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The parts that need no broker.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use perf::assignment::{Share, deal, part_of};
@@ -8,12 +9,15 @@ use perf::curves::{Series, draw};
 use perf::hgrm;
 use perf::options::{SizeRange, parse_bytes, parse_cpus, parse_duration};
 use perf::pace::Pace;
-use perf::requests::Stamp;
-use perf::tally::latency;
+use perf::requests::{Size, Stamp};
+use perf::spans::Spans;
+use perf::stage::Window;
+use perf::tally::{Detail, Live, Tally, Told, latency};
 use perf::usage::cpu_time;
 use protocol::batch::header::{HEADER_BYTES, crc_ok};
 use protocol::batch::{BatchHeader, Codec, RecordIter, decompress};
 use runtime::time::Instant;
+use serde_json::Value;
 
 #[test]
 fn partitions_are_dealt_once_and_evenly() {
@@ -119,6 +123,42 @@ fn stamps_come_back() {
     value.extend_from_slice(b"rest");
     assert_eq!(Stamp::decode(&value), Some(stamp));
     assert_eq!(Stamp::decode(&value[..15]), None);
+}
+
+#[test]
+fn a_span_tells_of_itself_alone() {
+    let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+    let window = Window { start: at(1_000), counted_from: at(2_000), end: at(100_000) };
+    let live = Arc::new(Live::with_spans());
+    let detail = Detail { spans: Some(Told::Answers), ..Detail::default() };
+    let tally = Tally::new(Arc::clone(&live), detail);
+    tally.open(window);
+    let mut spans = Spans::new(window, Duration::from_secs(5));
+    let answer = |due: u64, taken: u64| {
+        tally.on_acknowledged(
+            Size { batches: 1, records: 10, bytes: 2_000 },
+            at(due),
+            at(due + taken),
+        );
+    };
+    let number = |line: &Value, path: &str| line.pointer(path).unwrap().as_f64().unwrap();
+
+    answer(1_500, 400);
+    assert_eq!(spans.due(), at(2_000));
+    assert!(spans.line(&live, at(2_000)).is_none(), "the warm-up is no span");
+
+    (0..100).for_each(|_| answer(3_000, 7));
+    tally.on_error("refused");
+    assert_eq!(spans.due(), at(7_000));
+    let line: Value = serde_json::from_str(&spans.line(&live, at(7_000)).unwrap()).unwrap();
+    assert_eq!(number(&line, "/records_per_second"), 200.0);
+    assert_eq!((number(&line, "/errors"), number(&line, "/latency_ms/count")), (1.0, 100.0));
+    assert!((6.9..7.1).contains(&number(&line, "/latency_ms/p99")), "{line}");
+
+    answer(8_000, 60);
+    let line: Value = serde_json::from_str(&spans.line(&live, at(12_000)).unwrap()).unwrap();
+    assert_eq!((number(&line, "/from_seconds"), number(&line, "/errors")), (5.0, 0.0));
+    assert!((59.9..60.1).contains(&number(&line, "/latency_ms/p50")), "{line}");
 }
 
 #[test]
