@@ -88,6 +88,25 @@ fn api_versions_does_not_wait_behind_others() {
     assert!(waiting.iter_mut().all(Connection::is_silent), "they still wait");
 }
 
+/// A client that goes while its fetch waits is let go at once: its socket is not kept for as long as
+/// the fetch may wait.
+#[test]
+fn who_leaves_while_a_fetch_waits_is_let_go() {
+    let broker = Broker::start_new();
+    let topic = Topic::new(&broker, "left");
+    let core = topic.leaders[0];
+    let open = || broker.metric("coretide_connections", core);
+    wait_until("nobody is connected", || open() == 0.0);
+    let mut waiting: Vec<Connection> = (0..8).map(|_| topic.leader(&broker, 0)).collect();
+    for connection in &mut waiting {
+        connection.send(12, &parked(&topic, 600_000));
+    }
+    wait_until("all of them are connected", || open() == 8.0);
+    assert!(waiting.iter_mut().all(Connection::is_silent), "they wait");
+    drop(waiting);
+    wait_until("they are gone", || open() == 0.0);
+}
+
 /// Kafka protocol behaviour 11: a client may hold a second connection to the same node (as for its
 /// group coordinator), which does not wait for the first.
 #[test]

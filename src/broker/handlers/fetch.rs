@@ -133,10 +133,11 @@ async fn read_or_wait(
         // What was read so far is read again then: keeping it would pin memory for a waiter.
         drop(reads);
         let begun_waiting = time::now();
-        let moved = time::within(deadline, cx.slot.stopping.or(waiter.moved())).await;
+        let moved = cx.slot.stopping.or(cx.connection.left.or(waiter.moved()));
+        let moved = time::within(deadline, moved).await;
         *waited += time::now().since(begun_waiting);
-        // At the deadline, or when the slot stops, what is there is the answer.
-        if !matches!(moved, Ok(Some(()))) {
+        // At the deadline, or when the slot stops or the client goes, what is there is the answer.
+        if !matches!(moved, Ok(Some(Some(())))) {
             let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
             return read_all(&plan, limits).await;
         }
