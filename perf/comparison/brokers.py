@@ -20,6 +20,15 @@ class Broken(Exception):
     """Something that ends a phase, but not the whole comparison."""
 
 
+def build(program=None):
+    """The program, built if it is not given."""
+    if program is None:
+        print("building coretide", file=sys.stderr, flush=True)
+        subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
+        program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/coretide"
+    return program.resolve()
+
+
 class Broker:
     """One broker process. `cgroup` is a folder whose limits it shall live under."""
 
@@ -92,16 +101,16 @@ class Broker:
 
 class Coretide(Broker):
     # `all` slots of it; None for the one of --broker-cpu.
-    def __init__(self, options, name, port, cores=None, flags=(), **place):
+    def __init__(self, options, name, port, cores=None, flags=(), admin="none", **place):
         super().__init__(options, name, port, **place)
-        self.cores, self.flags = cores, flags
+        self.cores, self.flags, self.admin = cores, flags, admin
 
     def cpus(self):
         return self.cores or super().cpus()
 
     def command(self):
         return [str(self.options.coretide), "serve", "--data-dir", str(self.data),
-                "--listen", self.address, "--admin-listen", "none", "--cores", self.cpus(),
+                "--listen", self.address, "--admin-listen", self.admin, "--cores", self.cpus(),
                 "--set", "log.segment.delete.delay.ms=1000", *self.flags,
                 *self.options.serve.split()]
 

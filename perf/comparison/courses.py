@@ -11,7 +11,10 @@ import time
 
 from . import phases
 from .brokers import Broken, CACHE, ROOT, java, process_time, resident_megabytes
+from .guests import Guest
 from .phases import Bench, bench, delete_topic, settings, warm_up
+
+VISITS_PER_SECOND = 50
 
 
 def find(options, row, variant, brokers):
@@ -138,6 +141,21 @@ def neighbour(options, row, variant, brokers):
     crowd.result()
     delete_topic(options, broker, topic)
     return {"p99 of the slow one": run["latency_ms"]["acknowledged"]["p99"]}
+
+
+def neighbour_and_visitors(options, row, variant, brokers):
+    broker, topic, _ = find(options, row, variant, brokers)
+    visited = f"{topic}-visited"
+    create_topic(options, broker, visited, ["--partitions", 2])
+    guest = Guest(options, "churn", broker.address, visited, VISITS_PER_SECOND)
+    try:
+        found = neighbour(options, row, variant, brokers)
+    finally:
+        guest.end()
+        delete_topic(options, broker, visited)
+    if not guest.seen["done"]:
+        raise Broken("nobody came and went")
+    return {**found, "errors": guest.seen["errors"]} if guest.seen["errors"] else found
 
 
 def cold(options, row, variant, brokers):

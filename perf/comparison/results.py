@@ -15,17 +15,23 @@ def called(variant):
     return VARIANTS[variant][2] if variant in VARIANTS else variant
 
 
-def machine(options):
-    cpu = "unknown CPU"
+def cpu():
     for line in open("/proc/cpuinfo"):
         if line.startswith("model name"):
-            cpu = line.split(":", 1)[1].strip()
-            break
+            return line.split(":", 1)[1].strip()
+    return "unknown CPU"
+
+
+def cpu_and_kernel():
+    return f"{cpu()}, Linux {platform.release()}"
+
+
+def machine(options):
     memory = int(open("/proc/meminfo").readline().split()[1]) / (1 << 20)
     found = subprocess.run(["findmnt", "-no", "FSTYPE,SOURCE", "-T", str(options.work)],
                            capture_output=True, text=True).stdout.split()
     disk = " on ".join(found) if found else "unknown file system"
-    return (f"{os.cpu_count()} CPUs ({cpu}), {memory:.0f} GiB memory, {disk}, "
+    return (f"{os.cpu_count()} CPUs ({cpu()}), {memory:.0f} GiB memory, {disk}, "
             f"Linux {platform.release()}")
 
 

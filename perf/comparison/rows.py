@@ -174,6 +174,9 @@ LOADS = [
         "64 KiB in flight", [
             Metric("p99 of the slow one", "ms", "less", bound=10),
         ], TWO, partitions=8, course=courses.neighbour, rounds_max=1),
+    Row("neighbour-churn", "the same while 50 clients a second come and go in every manner", [
+        Metric("p99 of the slow one", "ms", "less", bound=10),
+    ], TWO, partitions=8, course=courses.neighbour_and_visitors, rounds_max=1),
     Row("spread", "20,000 single records of 1 KiB a second: over 5,000 partitions, against 64", [
         Metric("p99", "ms", "less", latency("acknowledged", "p99"), {"coretide": 1 / 3}),
         Metric("broker CPU", GIB, "less", cpu_per_gib),
