@@ -281,7 +281,8 @@ impl Storage {
         };
         let (dir, budget) = (self.data_dir(), self.parts.config.budget.clone());
         let stats = Rc::clone(&self.parts.stats);
-        let journal = Journal::open(dir, slot, config, budget, stats).await?;
+        let linger = self.parts.config.commit_linger;
+        let journal = Journal::open(dir, slot, config, linger, budget, stats).await?;
         assert!(self.parts.journal.set(journal).is_ok(), "the journal is opened once");
         Ok(())
     }

@@ -23,6 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use runtime::file::{File, FsError};
 use runtime::local::{Budget, Event};
@@ -48,6 +49,8 @@ pub struct Journal {
     slot: u32,
     dir: PathBuf,
     config: JournalConfig,
+    /// How long a write that could take more waits for it.
+    linger: Duration,
     /// What the logs' tails draw on.
     budget: Budget,
     stats: Rc<StorageStats>,
@@ -125,6 +128,7 @@ impl Journal {
         data_dir: &Path,
         slot: u32,
         mut config: JournalConfig,
+        linger: Duration,
         budget: Budget,
         stats: Rc<StorageStats>,
     ) -> Result<Rc<Journal>, JournalError> {
@@ -148,6 +152,7 @@ impl Journal {
             slot,
             dir,
             config,
+            linger,
             budget,
             stats,
             state_file: RefCell::new(Some(state)),

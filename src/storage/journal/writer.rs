@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use runtime::file::AlignedBuf;
 use runtime::task::yield_now;
-use runtime::time::now;
+use runtime::time::{now, sleep};
 
 use super::format::{ENTRY_HEAD_BYTES, Place, RECORD_HEAD_BYTES, seal_record};
 use super::{Fence, Journal, Span};
@@ -32,6 +32,7 @@ impl Journal {
 
     async fn write_pending(self: Rc<Self>) {
         loop {
+            self.linger().await;
             self.wait_for_room().await;
             if let Some(record) = self.gather() {
                 self.write(record).await;
@@ -45,6 +46,20 @@ impl Journal {
             }
         }
         self.changed.notify_all();
+    }
+
+    /// Gives batches that are on their way the time to go into the next write, if so configured.
+    async fn linger(&self) {
+        let is_worth_it = {
+            let queue = self.queue.borrow();
+            let pending: usize = queue.logs.iter().map(|log| log.pending_bytes()).sum();
+            pending > 0
+                && queue.fences.is_empty()
+                && pending < self.ring.borrow().record_bytes_max()
+        };
+        if is_worth_it && !self.linger.is_zero() {
+            sleep(self.linger).await;
+        }
     }
 
     /// Without room the logs go straight to their segments, which makes some; fences wait for it.

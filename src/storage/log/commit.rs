@@ -39,7 +39,11 @@ impl LogInner {
             state.journaling.in_flight = true;
             return journal.enqueue(Rc::clone(self));
         }
-        Rc::clone(self).commit_directly();
+        let log = Rc::clone(self);
+        background::start(async move {
+            log.linger().await;
+            log.commit_pending().await;
+        });
     }
 
     /// The commit that went to the journal is done: the next one, if there is more.
@@ -58,7 +62,6 @@ impl LogInner {
 
     pub async fn commit_pending(self: Rc<Self>) {
         self.state.borrow_mut().journaling.in_flight = false;
-        self.linger().await;
         loop {
             let chunks = match self.next_step() {
                 Step::Rest => return,
@@ -100,13 +103,18 @@ impl LogInner {
     }
 
     /// Gives batches that are on their way the time to go into the next write, if so configured.
+    /// What goes to the journal waits there.
     async fn linger(&self) {
         let config = self.storage.config();
         if config.commit_linger == Duration::ZERO {
             return;
         }
-        let pending = self.state.borrow().tail.pending_bytes();
-        if (1..config.commit_bytes_max).contains(&pending) {
+        let is_worth_it = {
+            let state = self.state.borrow();
+            let pending = state.tail.pending_bytes();
+            (1..config.commit_bytes_max).contains(&pending) && self.journal_for(&state).is_none()
+        };
+        if is_worth_it {
             sleep(config.commit_linger).await;
         }
     }
@@ -126,7 +134,7 @@ impl LogInner {
         if !state.tail.has_frozen_unwritten() || state.journaling.since.is_some() {
             self.freeze_open(state);
         }
-        let chunks = state.tail.next_to_write();
+        let chunks = state.tail.next_to_write(self.storage.config().commit_bytes_max);
         assert!(!chunks.is_empty(), "what is pending or to be destaged is in a chunk");
         Step::Write(chunks)
     }

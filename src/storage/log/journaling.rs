@@ -98,7 +98,7 @@ impl LogInner {
         }
     }
 
-    /// The journal has no place for the log's commit.
+    /// The journal has no place for the log's commit, which has waited there long enough.
     pub fn commit_directly(self: Rc<Self>) {
         background::start(async move { self.commit_pending().await });
     }

@@ -348,9 +348,10 @@ impl Tail {
         self.journaled_to = Some((segment, to));
     }
 
-    /// The oldest chunks that are not written yet, as many as one write takes. The open chunk must
-    /// have been frozen if it is to be seen.
-    pub fn next_to_write(&self) -> Vec<Rc<Chunk>> {
+    /// The oldest chunks that are not written yet, as many as one write takes: `most` bytes, unless
+    /// the first is larger. The open chunk must have been frozen if it is to be seen.
+    pub fn next_to_write(&self, most: usize) -> Vec<Rc<Chunk>> {
+        let most = most.min(JOINED_BYTES_MAX);
         let mut next: Vec<Rc<Chunk>> = Vec::new();
         let mut bytes = 0;
         for chunk in self.chunks.iter().skip(self.written) {
@@ -358,8 +359,7 @@ impl Tail {
             let follows = last.is_none_or(|last| last.segment == chunk.segment);
             bytes += chunk.bytes_new();
             // Chunks are put together by a copy: worth it for those that are small.
-            let joins =
-                last.is_none() || (self.journaled_to.is_some() && bytes <= JOINED_BYTES_MAX);
+            let joins = last.is_none() || (self.journaled_to.is_some() && bytes <= most);
             if !follows || !joins {
                 break;
             }
