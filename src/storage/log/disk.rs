@@ -93,8 +93,7 @@ impl DiskReader {
         if from >= to {
             return;
         }
-        let last = ((to - 1) / WINDOW_BYTES as u64).min(from / WINDOW_BYTES as u64 + AHEAD_MAX);
-        for number in from / WINDOW_BYTES as u64..=last {
+        for number in from / WINDOW_BYTES as u64..=(to - 1) / WINDOW_BYTES as u64 {
             let needed_to = window_end(number).min(self.limit);
             let windows = &self.log.storage.memory().windows;
             if windows.has(self.key(number), needed_to) {
@@ -284,5 +283,3 @@ fn window_end(number: u64) -> u64 {
 
 /// Where a batch's checksum begins to count.
 const CHECKED_AT: u64 = CRC_AT as u64 + 4;
-/// No more windows than this are asked for ahead of one reader.
-const AHEAD_MAX: u64 = 7;

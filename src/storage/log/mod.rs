@@ -32,6 +32,7 @@ pub use committed::Committed;
 pub(crate) use journaling::Journaled;
 pub use lookup::TimestampOffset;
 pub use read::ReadChunk;
+pub(crate) use read::ReadEnd;
 pub use retention::Retained;
 pub(crate) use tail::CHUNK_BYTES_MAX;
 pub(crate) use turn::{Turn, TurnGuard};
@@ -98,7 +99,7 @@ pub(crate) struct LogInner {
     /// Notified when nothing is in the journal alone any more.
     pub destaged: Event,
     /// Where reads from disk ended last, to recognise who reads on.
-    pub read_ends: Cell<[i64; 4]>,
+    pub read_ends: Cell<[ReadEnd; 4]>,
     pub state: RefCell<State>,
 }
 

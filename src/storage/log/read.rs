@@ -27,6 +27,18 @@ pub struct ReadChunk {
     pub next_offset: i64,
 }
 
+/// Where a read from disk ended, and how many bytes were asked for ahead of whoever reads on there.
+#[derive(Clone, Copy)]
+pub struct ReadEnd {
+    offset: i64,
+    ahead: usize,
+}
+
+impl ReadEnd {
+    /// Nobody's.
+    pub const NONE: ReadEnd = ReadEnd { offset: -1, ahead: 0 };
+}
+
 /// What is asked for.
 #[derive(Clone, Copy)]
 struct Wanted {
@@ -163,7 +175,7 @@ impl LogInner {
         };
         let mut reader = DiskReader::new(self, base, limit);
         let mut position = u64::from(start.position);
-        reader.read_ahead(position, position + wanted.max_bytes as u64);
+        reader.read_ahead(position, position + wanted.max_bytes.min(AT_ONCE_BYTES_MAX) as u64);
         let mut gathered = wanted.nothing();
         let mut pieces = Pieces::default();
         let mut expected = None;
@@ -254,7 +266,8 @@ impl LogInner {
         Some(tail_begin.unwrap_or(size).min(size))
     }
 
-    /// Who reads on where a read ended gets the next bytes ahead of time.
+    /// Who reads on where a read ended gets the next bytes ahead of time: as many as it takes at
+    /// a time, and twice as many with every read in order, up to what the settings allow.
     fn maybe_read_ahead(
         &self,
         reader: &DiskReader,
@@ -264,18 +277,19 @@ impl LogInner {
         max_bytes: usize,
     ) {
         let mut ends = self.read_ends.get();
-        match ends.iter_mut().find(|end| **end == offset) {
+        let most = self.storage.config().read_ahead_bytes_max;
+        match ends.iter_mut().find(|end| end.offset == offset) {
             Some(end) => {
-                *end = next_offset;
-                let most = self.storage.config().read_ahead_bytes_max;
+                let ahead =
+                    max_bytes.max(2 * end.ahead).clamp(WINDOW_BYTES, most.max(WINDOW_BYTES));
+                *end = ReadEnd { offset: next_offset, ahead };
                 if most > 0 {
-                    let ahead = max_bytes.clamp(WINDOW_BYTES, most.max(WINDOW_BYTES)) as u64;
-                    reader.read_ahead(position, position + ahead);
+                    reader.read_ahead(position, position + ahead as u64);
                 }
             }
             None => {
                 ends.rotate_right(1);
-                ends[0] = next_offset;
+                ends[0] = ReadEnd { offset: next_offset, ahead: 0 };
             }
         }
         self.read_ends.set(ends);
@@ -307,3 +321,6 @@ fn gather_tail(state: &State, first: usize, wanted: Wanted) -> ReadChunk {
     gathered.slices.extend(run.map(|(chunk, from, to)| chunk.slice(from, to)));
     gathered
 }
+
+/// Of what a single read wants, so much is asked for before the first part of it is there.
+const AT_ONCE_BYTES_MAX: usize = 8 * WINDOW_BYTES;

@@ -33,7 +33,7 @@ use crate::epochs::LeaderEpochs;
 use crate::errors::OpenError;
 use crate::index::SegmentIndex;
 use crate::journal::{LEFTOVER_FILE_NAME, Leftover, Refused, retry};
-use crate::log::{Log, LogInner, State};
+use crate::log::{Log, LogInner, ReadEnd, State};
 use crate::options::LogOptions;
 use crate::producer::Producers;
 use crate::segment::{ActiveSegment, IndexFlushed, RollsFrom};
@@ -214,7 +214,7 @@ fn blank(
         waiters: Default::default(),
         advanced: Event::new(),
         destaged: Event::new(),
-        read_ends: Cell::new([-1; 4]),
+        read_ends: Cell::new([ReadEnd::NONE; 4]),
         state: RefCell::new(state),
     };
     let log = Log { inner: Rc::new(inner) };
