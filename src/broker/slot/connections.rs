@@ -13,6 +13,8 @@ use crate::connection::Connection;
 /// Who is connected.
 #[derive(Default)]
 pub struct Connections {
+    /// Admitted and not gone; those that are to be served in a moment are counted already.
+    admitted: Cell<usize>,
     open: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next: Cell<u64>,
     changed: Event,
@@ -23,6 +25,18 @@ impl Connections {
     pub fn next_id(&self) -> u64 {
         self.next.set(self.next.get() + 1);
         self.next.get()
+    }
+
+    /// Counts a connection in unless there are `most`.
+    pub fn admit(&self, most: usize) -> bool {
+        let admitted = self.admitted.get();
+        self.admitted.set(admitted + usize::from(admitted < most));
+        admitted < most
+    }
+
+    /// One that was admitted is gone.
+    pub fn leave(&self) {
+        self.admitted.set(self.admitted.get() - 1);
     }
 
     pub fn add(&self, connection: &Rc<Connection>) {

@@ -29,17 +29,21 @@ fn admit(slot: &Rc<Slot>, conn: Conn) {
     let address = conn.peer_addr().ip();
     let address_max = settings.connections_of(address) as usize;
     let tuning = slot.host.tuning(slot.index);
-    if slot.connections.count() >= tuning.connections_max {
+    if !slot.connections.admit(tuning.connections_max) {
+        let most = tuning.connections_max;
         slot.metrics.connections_refused.increment();
-        tracing::debug!(peer = %conn.peer_addr(), "--max-connections-per-core is reached");
+        let core = slot.index.0;
+        tracing::warn!(core, most, peer = %address, "refused: --max-connections-per-core is reached");
         return;
     }
     if let Err(why) = conn.set_buffers(tuning.send_buffer_bytes, tuning.receive_buffer_bytes) {
         tracing::debug!(peer = %conn.peer_addr(), %why, "cannot size the socket's buffers");
     }
     if !slot.host.connections.admit(address, settings.max_connections as usize, address_max) {
+        slot.connections.leave();
         slot.metrics.connections_refused.increment();
-        tracing::debug!(peer = %conn.peer_addr(), "a connection limit is reached");
+        let core = slot.index.0;
+        tracing::warn!(core, peer = %address, "refused: max.connections or .per.ip is reached");
         return;
     }
     slot.metrics.connections_accepted.increment();
@@ -50,6 +54,7 @@ async fn client(slot: Rc<Slot>, conn: Conn) {
     let address = conn.peer_addr().ip();
     let id = slot.connections.next_id();
     connection::serve(slot.clone(), conn, id).await;
+    slot.connections.leave();
     slot.host.connections.leave(address);
 }
 
