@@ -20,11 +20,14 @@ pub(super) fn print(host: &Host, cpus: &[usize], limits: Limits, warnings: &[War
     println!("  cores     {}", cores(slots, cpus));
     println!("  listen    {}, told to clients as {}", listen(host), advertised(host));
     println!("  memory    {}", memory(host, slots));
-    println!("  limits    {}", limit_words(limits, slots));
+    println!("  limits    {}", limit_words(host, limits, slots));
     println!(
         "  durable   an acknowledged write is on stable storage unless flush.messages says less"
     );
     for warning in warnings {
+        println!("  warning   {warning}");
+    }
+    for warning in tuning_warnings(host, limits) {
         println!("  warning   {warning}");
     }
     if !host.listen.ip().is_loopback() {
@@ -130,13 +133,56 @@ fn machine_memory() -> Option<u64> {
     Some(kib << 10)
 }
 
-fn limit_words(limits: Limits, slots: usize) -> String {
-    let pinned = ByteSize::new(limits.io_memory(slots) as u64);
+fn limit_words(host: &Host, limits: Limits, slots: usize) -> String {
+    let of = |slot| host.tuning(slot).io_memory.unwrap_or(limits.io_memory(slots)) as u64;
+    let pinned = || host.slot_indexes().map(of);
+    let (least, most) = (pinned().min(), pinned().max());
+    let pinned = match (least, most) {
+        (Some(least), Some(most)) if least != most => {
+            format!("{} to {}", ByteSize::new(least), ByteSize::new(most))
+        }
+        _ => ByteSize::new(most.unwrap_or(0)).to_string(),
+    };
     let memlock = match limits.memlock {
         u64::MAX => "unlimited".to_owned(),
         bytes => ByteSize::new(bytes).to_string(),
     };
     format!("{} open files; memlock {memlock}, {pinned} of I/O buffers per slot", limits.open_files)
+}
+
+/// What was asked for and the machine does not grant.
+fn tuning_warnings(host: &Host, limits: Limits) -> BTreeSet<String> {
+    let mut warnings = BTreeSet::new();
+    let given = |slot| host.tuning(slot).io_memory.unwrap_or(0) as u64;
+    let pinned: u64 = host.slot_indexes().map(given).sum();
+    if pinned.saturating_mul(RINGS) > limits.memlock {
+        warnings.insert(format!(
+            "io-memory-per-core: {} in all count {RINGS} times, more than the memlock limit of {}; \
+             cores that come too late have none",
+            ByteSize::new(pinned),
+            ByteSize::new(limits.memlock)
+        ));
+    }
+    for slot in host.slot_indexes() {
+        let tuning = host.tuning(slot);
+        for (key, bytes, limit) in [
+            ("socket-send-buffer", tuning.send_buffer_bytes, "wmem_max"),
+            ("socket-receive-buffer", tuning.receive_buffer_bytes, "rmem_max"),
+        ] {
+            let granted = std::fs::read_to_string(format!("/proc/sys/net/core/{limit}")).ok();
+            let granted = granted.and_then(|text| text.trim().parse::<usize>().ok());
+            if let (Some(bytes), Some(granted)) = (bytes, granted)
+                && granted < bytes
+            {
+                warnings.insert(format!(
+                    "{key}: the kernel gives {} instead of {}; raise net.core.{limit}",
+                    ByteSize::new(granted as u64),
+                    ByteSize::new(bytes as u64)
+                ));
+            }
+        }
+    }
+    warnings
 }
 
 fn file_system(path: &Path) -> String {
@@ -150,3 +196,6 @@ fn file_system(path: &Path) -> String {
         Err(why) => format!("free space unknown ({why})"),
     }
 }
+
+/// Of each executor; the kernel counts registered memory once for each.
+const RINGS: u64 = 3;
