@@ -151,6 +151,10 @@ impl Broker {
         self.running.as_ref().unwrap().printed.lock().unwrap().clone()
     }
 
+    pub fn pid(&self) -> i32 {
+        self.running.as_ref().unwrap().child.id().cast_signed()
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.running.as_mut().unwrap().child.try_wait().unwrap().is_none()
     }

@@ -30,4 +30,5 @@ mod scenario;
 mod sessions;
 mod slots;
 mod topics;
+mod tuning;
 mod wire;

@@ -77,6 +77,11 @@ impl Connection {
         Connection { stream, last_id: 0 }
     }
 
+    /// This end's address.
+    pub fn address(&self) -> SocketAddr {
+        self.stream.local_addr().unwrap()
+    }
+
     /// Sends a request and waits for its answer.
     pub fn ask<Q: Call>(&mut self, version: i16, request: &Q) -> Q::Answer {
         let id = self.send(version, request);
