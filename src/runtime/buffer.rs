@@ -65,6 +65,7 @@ impl AlignedBuf {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
         }
         self.filled += bytes.len();
+        crate::copied(bytes.len());
     }
 
     /// Fills up with zeros to `len` bytes in all.

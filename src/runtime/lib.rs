@@ -31,7 +31,7 @@ use crate::glommio as back;
 use crate::sim as back;
 
 pub use crate::back::process::{
-    abort, raise_limits, reached, run, sabotaged, shutdown_requested, stats,
+    abort, copied, raise_limits, reached, run, sabotaged, shutdown_requested, stats,
 };
 pub use crate::host::{Config, Core, CoreConfig, Exit, Limits};
 pub use crate::statistics::Stats;

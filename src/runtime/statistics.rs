@@ -17,6 +17,8 @@ pub struct Stats {
     pub file_writes: u64,
     pub file_written_bytes: u64,
     pub file_syncs: u64,
+    /// Bytes copied from one buffer to another, as far as [`crate::copied`] was told.
+    pub copied_bytes: u64,
     /// Functions run off the loop.
     pub blocking_calls: u64,
     /// Deadlines that are waited for now.

@@ -24,6 +24,8 @@ pub struct Limits {
     pub allocations: f64,
     /// Bytes allocated for each byte of records that is moved.
     pub bytes_per_byte: f64,
+    /// Bytes copied from one buffer of the broker to another for each byte of records.
+    pub copies: f64,
 }
 
 impl Limits {
@@ -32,6 +34,7 @@ impl Limits {
             ("system calls", counted.calls, self.calls),
             ("allocations", counted.allocations, self.allocations),
             ("bytes allocated for each byte", counted.bytes_per_byte, self.bytes_per_byte),
+            ("bytes copied for each byte", counted.copies, self.copies),
         ];
         let over = all.into_iter().filter(|(_, counted, limit)| counted > limit);
         over.map(|(what, counted, limit)| format!("{counted:.2} {what}, more than {limit}"))

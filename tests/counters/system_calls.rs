@@ -1,5 +1,8 @@
-//! A broker in a process of its own, whose core is traced: every system call it makes is counted.
+//! A broker in a process of its own, whose core is traced: every system call it makes is counted,
+//! and it says how much it has copied.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -13,25 +16,44 @@ use nix::unistd::Pid;
 
 use crate::load::{Load, PROGRAM, directory, free_address};
 
-/// System calls of the core for each request.
-pub fn count(load: &Load) -> f64 {
-    let address = free_address();
+pub struct Traced {
+    /// System calls of the core for each request.
+    pub calls: f64,
+    /// Bytes copied for each byte of records.
+    pub copies: f64,
+}
+
+pub fn count(load: &Load) -> Traced {
+    let (address, admin) = (free_address(), free_address());
     let data = directory(&format!("traced-{}", load.name));
     let mut command = Command::new(PROGRAM);
     command.arg("serve").arg("--data-dir").arg(&data).args(["--listen", &address.to_string()]);
-    command.args(["--cores", "0", "--admin-listen", "none"]).stdout(Stdio::null());
+    command.args(["--cores", "0", "--admin-listen", &admin.to_string()]).stdout(Stdio::null());
     // SAFETY: prctl is async-signal-safe, and nothing else happens between fork and exec.
     unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
     let mut broker = Ended(command.spawn().unwrap());
     load.prepare(address);
+    let copied_before = copied(admin);
     let counter = Counter::start(core_of(&broker.0));
     let moved = load.run(address);
     let calls = counter.calls.load(Ordering::SeqCst);
+    let copied = copied(admin) - copied_before;
     broker.0.kill().unwrap();
     counter.finish();
     drop(broker);
     drop(std::fs::remove_dir_all(data));
-    calls as f64 / moved.requests
+    Traced { calls: calls as f64 / moved.requests, copies: copied / moved.bytes }
+}
+
+/// What the broker's metrics page says.
+fn copied(admin: SocketAddr) -> f64 {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let name = "coretide_copied_bytes_total{core=\"0\"} ";
+    let line = page.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no {name}in:\n{page}")).parse().unwrap()
 }
 
 struct Ended(Child);

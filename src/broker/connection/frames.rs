@@ -24,6 +24,15 @@ impl FrameBuffer {
         &mut self.bytes
     }
 
+    /// Makes room for so many bytes more; what has arrived may move for it.
+    pub fn reserve(&mut self, more: usize) {
+        let before = self.bytes.as_ptr();
+        self.bytes.reserve(more);
+        if self.bytes.as_ptr() != before {
+            runtime::copied(self.bytes.len());
+        }
+    }
+
     /// Bytes received of a frame that is not complete yet.
     pub fn pending(&self) -> usize {
         self.bytes.len()

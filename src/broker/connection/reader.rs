@@ -184,7 +184,7 @@ impl Receiving {
                 return Ok(None);
             }
         }
-        self.frames.buffer().reserve(wanted);
+        self.frames.reserve(wanted);
         let deadline = self.deadline();
         time::within(deadline, from.read_buf(self.frames.buffer(), wanted)).await.map(Some)
     }

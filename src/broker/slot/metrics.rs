@@ -236,6 +236,8 @@ fn core_use(out: &mut Snapshot, slot: &Slot, core: &str) {
     for (name, help, time) in seconds {
         out.float_counter(name, help, &labels, time.as_secs_f64());
     }
+    let help = "Bytes copied from one buffer of the broker to another.";
+    out.counter("coretide_copied_bytes", help, &labels, stats.copied_bytes);
     let help = "Times that the core made no progress for more than a second.";
     out.counter("coretide_core_stalls", help, &labels, stats.stalls);
     let help = "Part of the last second that the core was busy.";

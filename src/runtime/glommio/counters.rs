@@ -18,6 +18,7 @@ pub(crate) struct Counters {
     pub(crate) file_writes: Cell<u64>,
     pub(crate) file_written_bytes: Cell<u64>,
     pub(crate) file_syncs: Cell<u64>,
+    pub(crate) copied_bytes: Cell<u64>,
     pub(crate) blocking_calls: Cell<u64>,
 }
 
@@ -34,6 +35,7 @@ impl Counters {
             file_writes: Cell::new(0),
             file_written_bytes: Cell::new(0),
             file_syncs: Cell::new(0),
+            copied_bytes: Cell::new(0),
             blocking_calls: Cell::new(0),
         }
     }

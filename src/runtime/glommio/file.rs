@@ -162,7 +162,10 @@ impl File {
                 };
                 Patient::new(file.write_rc_at(memory, offset)).await
             }
-            Inner::Buffered(file) => Patient::new(file.write_at(block.to_vec(), offset)).await,
+            Inner::Buffered(file) => {
+                count(|counters| &counters.copied_bytes, block.len());
+                Patient::new(file.write_at(block.to_vec(), offset)).await
+            }
         };
         written.map_err(plain)
     }
@@ -266,6 +269,7 @@ impl Drop for Unfinished<'_> {
 fn copied(block: &Block) -> Rc<DmaBuffer> {
     let mut copy = glommio::allocate_dma_buffer(block.len());
     copy.as_bytes_mut().copy_from_slice(block);
+    count(|counters| &counters.copied_bytes, block.len());
     Rc::new(copy)
 }
 

@@ -14,7 +14,7 @@ use glommio::{LocalExecutorBuilder, Placement, PoolPlacement};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 
 use super::beside;
-use super::counters::COUNTERS;
+use super::counters::{COUNTERS, count};
 use super::lock;
 use super::mesh;
 use super::time;
@@ -248,6 +248,12 @@ pub async fn shutdown_requested() {
     }
 }
 
+/// Counts bytes that were copied from one buffer to another; those that went into an aligned
+/// buffer are counted there.
+pub fn copied(bytes: usize) {
+    count(|counters| &counters.copied_bytes, bytes);
+}
+
 /// What this core has done.
 pub fn stats() -> Stats {
     let local = local();
@@ -263,6 +269,7 @@ pub fn stats() -> Stats {
         file_writes: counters.file_writes.get(),
         file_written_bytes: counters.file_written_bytes.get(),
         file_syncs: counters.file_syncs.get(),
+        copied_bytes: counters.copied_bytes.get(),
         blocking_calls: counters.blocking_calls.get(),
         timers: time::pending() as u64,
         stalls: local.control.stalls.load(Ordering::Relaxed),

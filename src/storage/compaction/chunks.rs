@@ -86,6 +86,7 @@ impl Chunks {
                 return Err(ChunkError::Damaged { position: at, reason });
             }
             bytes.extend_from_slice(&block);
+            runtime::copied(block.len());
         }
         Ok(bytes)
     }

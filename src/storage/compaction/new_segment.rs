@@ -58,6 +58,7 @@ impl NewSegment {
             max_timestamp: header.max_timestamp,
         });
         self.pending.extend_from_slice(batch);
+        runtime::copied(batch.len());
         while self.pending.len() >= WRITE_BYTES {
             self.write(WRITE_BYTES).await?;
         }
@@ -93,8 +94,9 @@ impl NewSegment {
     }
 
     async fn write(&mut self, bytes: usize) -> Result<(), FsError> {
-        let mut buffer = AlignedBuf::zeroed(bytes.next_multiple_of(BLOCK));
-        buffer[..bytes].copy_from_slice(&self.pending[..bytes]);
+        let mut buffer = AlignedBuf::with_room(bytes);
+        buffer.put(&self.pending[..bytes]);
+        buffer.zero_to(bytes.next_multiple_of(BLOCK));
         self.file.write_at(self.written, buffer.freeze()).await?;
         self.written += bytes as u64;
         self.pending.drain(..bytes);

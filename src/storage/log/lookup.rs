@@ -201,6 +201,7 @@ pub fn contiguous(slices: &[Bytes]) -> Bytes {
     }
     let mut joined = BytesMut::with_capacity(slices.iter().map(Bytes::len).sum());
     slices.iter().for_each(|slice| joined.extend_from_slice(slice));
+    runtime::copied(joined.len());
     joined.freeze()
 }
 
