@@ -1,7 +1,8 @@
 //! `coretide bench report`: percentile curves of several runs in one page that needs nothing else.
 //!
 //! Both axes are logarithmic: the horizontal one in 1/(1-percentile), so that each step to the
-//! right is one more nine; the vertical one in milliseconds.
+//! right is one more nine; the vertical one in milliseconds. A curve ends where its run has no
+//! more values to tell percentiles apart.
 
 use std::fmt::Write;
 use std::fs;
@@ -17,6 +18,26 @@ use crate::options::ReportArgs;
 pub struct Series {
     pub name: String,
     pub points: Vec<Point>,
+    /// Values that it is about, if known.
+    pub count: Option<u64>,
+}
+
+impl Series {
+    /// The last quantile that its values tell from the maximum.
+    fn last_quantile(&self) -> f64 {
+        let max = self.points.last().map_or(0.0, |point| point.1);
+        let reached = || self.points.iter().find(|point| point.1 >= max);
+        let counted = self.count.map(|count| 1.0 - 1.0 / count.max(2) as f64);
+        counted.or(reached().map(|point| point.0)).unwrap_or(0.0)
+    }
+
+    /// What is drawn: up to there, where the maximum is.
+    fn drawn(&self) -> impl Iterator<Item = Point> {
+        let last = self.last_quantile();
+        let inner = self.points.iter().copied().filter(move |point| point.0 < last);
+        let end = self.points.last().map(|point| (last, point.1));
+        inner.chain(end).filter(|point| point.1 > 0.0)
+    }
 }
 
 pub fn report(args: &ReportArgs) -> anyhow::Result<()> {
@@ -44,7 +65,7 @@ pub fn load(argument: &str) -> anyhow::Result<Vec<Series>> {
     let text = fs::read_to_string(path).with_context(|| path.to_owned())?;
     if !text.trim_start().starts_with('{') {
         let points = hgrm::read(&text).with_context(|| path.to_owned())?;
-        return Ok(vec![Series { name, points }]);
+        return Ok(vec![Series { name, points, count: hgrm::count(&text) }]);
     }
     let run: Value = serde_json::from_str(&text).with_context(|| path.to_owned())?;
     let Some(latencies) = run["latency_ms"].as_object() else {
@@ -57,7 +78,7 @@ pub fn load(argument: &str) -> anyhow::Result<Vec<Series>> {
         let points = serde_json::from_value(latency["curve"].clone());
         let points = points.with_context(|| format!("{path}: {key}"))?;
         let name = if several { format!("{name}, {key}") } else { name.clone() };
-        series.push(Series { name, points });
+        series.push(Series { name, points, count: latency["count"].as_u64() });
     }
     Ok(series)
 }
@@ -71,15 +92,14 @@ struct Frame {
 
 impl Frame {
     fn around(series: &[Series]) -> anyhow::Result<Frame> {
-        let points = || series.iter().flat_map(|s| &s.points).filter(|p| p.1 > 0.0);
+        let points = || series.iter().flat_map(Series::drawn);
         if points().next().is_none() {
             bail!("nothing to draw");
         }
         let low = points().map(|p| p.1).fold(f64::INFINITY, f64::min);
         let high = points().map(|p| p.1).fold(0.0, f64::max);
-        let below_one = points().filter(|p| p.0 < 1.0).map(|p| nines(p.0));
         Ok(Frame {
-            nines: below_one.fold(2.0, f64::max).min(NINES_MAX).ceil(),
+            nines: points().map(|p| nines(p.0)).fold(2.0, f64::max).min(NINES_MAX),
             low: low.log10().floor(),
             high: high.log10().ceil().max(low.log10().floor() + 1.0),
         })
@@ -167,11 +187,13 @@ fn grid(out: &mut String, frame: &Frame) -> anyhow::Result<()> {
             bottom + 18.0
         )?;
     }
-    let middle = (LEFT + right) / 2.0;
+    let (middle, height) = ((LEFT + right) / 2.0, (TOP + bottom) / 2.0);
     writeln!(
         out,
         "<text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\" \
-         fill=\"#1f2328\">percentile</text>",
+         fill=\"#1f2328\">percentile</text>\
+         <text transform=\"translate(18 {height}) rotate(-90)\" text-anchor=\"middle\" \
+         fill=\"#1f2328\">latency</text>",
         bottom + 38.0
     )?;
     Ok(())
@@ -180,7 +202,7 @@ fn grid(out: &mut String, frame: &Frame) -> anyhow::Result<()> {
 fn curve(out: &mut String, frame: &Frame, series: &Series, index: usize) -> anyhow::Result<()> {
     let color = COLORS[index % COLORS.len()];
     let mut path = String::new();
-    for &(quantile, millis) in series.points.iter().filter(|p| p.1 > 0.0) {
+    for (quantile, millis) in series.drawn() {
         let command = if path.is_empty() { 'M' } else { 'L' };
         write!(path, "{command}{:.1} {:.1} ", frame.x(quantile), frame.y(millis))?;
     }
@@ -217,12 +239,20 @@ fn page(title: &str, series: &[Series], drawing: &str) -> anyhow::Result<String>
     for series in series {
         write!(rows, "<tr><th>{}</th>", escape(&series.name))?;
         for (quantile, _) in MARKS {
-            write!(rows, "<td>{}</td>", label(at(&series.points, *quantile)))?;
+            // Fewer values than it takes to tell this one from the maximum.
+            let is_known = *quantile <= series.last_quantile();
+            let value = is_known.then(|| label(at(&series.points, *quantile)));
+            write!(rows, "<td>{}</td>", value.unwrap_or_else(|| "–".to_owned()))?;
         }
         let max = series.points.iter().map(|p| p.1).fold(0.0, f64::max);
-        writeln!(rows, "<td>{}</td></tr>", label(max))?;
+        let count = series.count.map_or_else(|| "–".to_owned(), |count| count.to_string());
+        writeln!(rows, "<td>{}</td><td>{count}</td></tr>", label(max))?;
     }
-    let heads: String = MARKS.iter().map(|(_, name)| format!("<th>{name}</th>")).collect();
+    let head = |(quantile, name): &(f64, &str)| match quantile {
+        0.0 => "<th>min</th>".to_owned(),
+        _ => format!("<th>p{name}</th>"),
+    };
+    let heads: String = MARKS.iter().map(head).collect();
     let title = escape(title);
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\n\
@@ -230,7 +260,9 @@ fn page(title: &str, series: &[Series], drawing: &str) -> anyhow::Result<String>
          svg{{max-width:100%;height:auto}}table{{border-collapse:collapse;margin-top:1rem}}\
          th,td{{padding:.3rem .8rem;text-align:right;border-bottom:1px solid #d0d7de}}\
          th:first-child{{text-align:left}}</style>\n{drawing}\
-         <table><tr><th>run</th>{heads}<th>max</th></tr>\n{rows}</table></html>\n"
+         <table><tr><th>run</th>{heads}<th>max</th><th>values</th></tr>\n{rows}</table>\n\
+         <p>Both axes are logarithmic. A curve ends where its run has too few values to tell \
+         higher percentiles from the maximum.</p></html>\n"
     ))
 }
 

@@ -66,6 +66,13 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Point>> {
     Ok(points)
 }
 
+/// How many values it is about, if it says so.
+pub fn count(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("#[Max"))?;
+    let (_, count) = line.rsplit_once('=')?;
+    count.trim().trim_end_matches(']').parse().ok()
+}
+
 const RATIO: &str = "1/(1-Percentile)";
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 const NANOS_PER_MILLI: f64 = 1e6;

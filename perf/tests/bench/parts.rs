@@ -173,6 +173,7 @@ fn distributions_are_read_as_written() {
     let last = points.last().unwrap();
     assert!(last.0 == 1.0 && (999.0..1001.0).contains(&last.1), "{last:?}");
     assert!(hgrm::read("nothing").is_err());
+    assert_eq!((hgrm::count(&hgrm::write(&values)), hgrm::count("nothing")), (Some(1000), None));
 }
 
 #[test]
@@ -180,11 +181,16 @@ fn a_drawing_has_every_curve_and_escapes_names() {
     let series = |name: &str, factor: f64| Series {
         name: name.to_owned(),
         points: vec![(0.5, factor), (0.99, 3.0 * factor), (1.0, 20.0 * factor)],
+        count: None,
     };
     let drawing = draw("a <b>", &[series("one", 1.0), series("two & three", 7.0)]).unwrap();
     assert_eq!(drawing.matches("<path").count(), 2);
     assert!(drawing.contains("two &amp; three") && drawing.contains("a &lt;b&gt;"));
     assert!(draw("empty", &[]).is_err());
+    // A hundred values tell no 99.9th percentile from the maximum: the axis ends before it.
+    let hundred = Series { count: Some(100), ..series("one", 1.0) };
+    let drawing = draw("few", &[hundred]).unwrap();
+    assert!(drawing.contains(">99<") && !drawing.contains(">99.9<"));
 }
 
 #[test]

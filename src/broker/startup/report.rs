@@ -101,7 +101,8 @@ fn cores(slots: usize, cpus: &[usize]) -> String {
         true => format!("; this directory was made with {slots} slots, so several share a CPU"),
         false => String::new(),
     };
-    format!("{slots} slots on CPU {}{shared}", words.join(","))
+    let slots = if slots == 1 { "1 slot".to_owned() } else { format!("{slots} slots") };
+    format!("{slots} on CPU {}{shared}", words.join(","))
 }
 
 fn memory(host: &Host, slots: usize) -> String {
