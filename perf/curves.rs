@@ -217,16 +217,19 @@ fn curve(out: &mut String, frame: &Frame, series: &Series, index: usize) -> anyh
 }
 
 fn legend(out: &mut String, series: &[Series]) -> anyhow::Result<()> {
+    let count = series.len();
     for (index, series) in series.iter().enumerate() {
-        let y = TOP + 16.0 + 20.0 * index as f64;
-        let (x, color) = (LEFT + 16.0, COLORS[index % COLORS.len()]);
+        // At the lower right, where curves that rise leave room.
+        let y = HEIGHT - BOTTOM - 16.0 - 20.0 * (count - 1 - index) as f64;
+        let (x, color) = (WIDTH - RIGHT - 40.0, COLORS[index % COLORS.len()]);
         let dash = if index >= COLORS.len() { " stroke-dasharray=\"6 4\"" } else { "" };
         writeln!(
             out,
             "<line x1=\"{x}\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\" stroke=\"{color}\" \
-             stroke-width=\"3\"{dash}/><text x=\"{}\" y=\"{}\" fill=\"#1f2328\">{}</text>",
+             stroke-width=\"3\"{dash}/><text x=\"{}\" y=\"{}\" text-anchor=\"end\" \
+             fill=\"#1f2328\">{}</text>",
             x + 24.0,
-            x + 32.0,
+            x - 8.0,
             y + 4.0,
             escape(&series.name)
         )?;

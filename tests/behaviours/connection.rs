@@ -88,8 +88,8 @@ fn api_versions_does_not_wait_behind_others() {
     assert!(waiting.iter_mut().all(Connection::is_silent), "they still wait");
 }
 
-/// A client that goes while its fetch waits is let go at once: its socket is not kept for as long as
-/// the fetch may wait.
+/// A client that goes while its fetch waits is let go at once: its socket is not kept for as long
+/// as the fetch may wait.
 #[test]
 fn who_leaves_while_a_fetch_waits_is_let_go() {
     let broker = Broker::start_new();

@@ -33,7 +33,8 @@ fn admit(slot: &Rc<Slot>, conn: Conn) {
         let most = tuning.connections_max;
         slot.metrics.connections_refused.increment();
         let core = slot.index.0;
-        tracing::warn!(core, most, peer = %address, "refused: --max-connections-per-core is reached");
+        let why = "--max-connections-per-core is reached";
+        tracing::warn!(core, most, peer = %address, "a client was turned away: {why}");
         return;
     }
     if let Err(why) = conn.set_buffers(tuning.send_buffer_bytes, tuning.receive_buffer_bytes) {
@@ -43,7 +44,8 @@ fn admit(slot: &Rc<Slot>, conn: Conn) {
         slot.connections.leave();
         slot.metrics.connections_refused.increment();
         let core = slot.index.0;
-        tracing::warn!(core, peer = %address, "refused: max.connections or .per.ip is reached");
+        let why = "max.connections or max.connections.per.ip is reached";
+        tracing::warn!(core, peer = %address, "a client was turned away: {why}");
         return;
     }
     slot.metrics.connections_accepted.increment();
