@@ -50,14 +50,16 @@ impl Journal {
 
     /// Gives batches that are on their way the time to go into the next write, if so configured.
     async fn linger(&self) {
+        if self.linger.is_zero() {
+            return;
+        }
         let is_worth_it = {
             let queue = self.queue.borrow();
             let pending: usize = queue.logs.iter().map(|log| log.pending_bytes()).sum();
-            pending > 0
-                && queue.fences.is_empty()
-                && pending < self.ring.borrow().record_bytes_max()
+            let room = self.ring.borrow().record_bytes_max();
+            queue.fences.is_empty() && (1..room).contains(&pending)
         };
-        if is_worth_it && !self.linger.is_zero() {
+        if is_worth_it {
             sleep(self.linger).await;
         }
     }
