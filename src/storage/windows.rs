@@ -10,11 +10,25 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use runtime::file::{Block, File, FsError};
+use runtime::file::{ALIGNMENT, Block, File, FsError};
 use runtime::local::{Event, Lease};
 
-/// Bytes of a window: one read.
+/// Bytes of a window: one read. The last one of a segment ends with it.
 pub const WINDOW_BYTES: usize = 256 << 10;
+
+/// Bytes to lease for a window of a segment that ends at `valid_to`.
+pub fn window_cost(number: u64, valid_to: u64) -> usize {
+    match window_bytes(number, valid_to) {
+        WINDOW_BYTES => WINDOW_BYTES,
+        // The allocator spends about a block more on one that has to be aligned.
+        less => less + ALIGNMENT,
+    }
+}
+
+fn window_bytes(number: u64, valid_to: u64) -> usize {
+    let rest = valid_to.saturating_sub(number * WINDOW_BYTES as u64);
+    (rest.min(WINDOW_BYTES as u64) as usize).next_multiple_of(ALIGNMENT)
+}
 
 /// The log's number, the segment's base offset, which window of its file.
 pub type WindowKey = (u64, i64, u64);
@@ -28,6 +42,8 @@ pub struct Window {
     valid_to: u64,
     /// Positions between which the checksum of every batch was found right.
     checked: Cell<(u64, u64)>,
+    /// Bytes of memory that it takes from the budget.
+    cost: usize,
 }
 
 #[derive(Default)]
@@ -130,10 +146,11 @@ impl Reading {
     /// Reads the window from `file`; `lease` pays for it.
     pub async fn read(&self, file: &File, number: u64, lease: Lease) -> Result<Window, FsError> {
         let start = number * WINDOW_BYTES as u64;
-        let block = file.read_at(start, WINDOW_BYTES).await?.holding(lease);
-        let bytes = OnceCell::new();
+        let cost = lease.bytes();
+        let bytes = window_bytes(number, self.valid_to);
+        let block = file.read_at(start, bytes).await?.holding(lease);
         let checked = Cell::new((start, start));
-        Ok(Window { block, bytes, start, valid_to: self.valid_to, checked })
+        Ok(Window { block, bytes: OnceCell::new(), start, valid_to: self.valid_to, checked, cost })
     }
 }
 
@@ -183,7 +200,7 @@ impl Windows {
         }
         if let (true, Ok(window)) = (wanted, &result) {
             let window = Rc::clone(window);
-            self.bytes.set(self.bytes.get() + WINDOW_BYTES);
+            self.bytes.set(self.bytes.get() + window.cost);
             state.windows.insert(key, Place::Ready { window, used_at });
             state.by_use.insert(used_at, key);
         }
@@ -236,10 +253,9 @@ impl Windows {
     fn remove(&self, state: &mut State, key: WindowKey) -> usize {
         let Some(Place::Ready { window, used_at }) = state.windows.remove(&key) else { return 0 };
         state.by_use.remove(&used_at);
-        drop(window);
-        self.bytes.set(self.bytes.get() - WINDOW_BYTES);
-        WINDOW_BYTES
+        self.bytes.set(self.bytes.get() - window.cost);
+        window.cost
     }
 }
 
-const _: () = assert!(WINDOW_BYTES.is_multiple_of(runtime::file::ALIGNMENT));
+const _: () = assert!(WINDOW_BYTES.is_multiple_of(ALIGNMENT));

@@ -14,7 +14,7 @@ use super::LogInner;
 use crate::background;
 use crate::errors::ReadError;
 use crate::segment::BLOCK;
-use crate::windows::{Found, Reading, WINDOW_BYTES, Window, WindowKey};
+use crate::windows::{Found, Reading, WINDOW_BYTES, Window, WindowKey, window_cost};
 
 /// Reads batches of `segment` before position `limit`.
 pub struct DiskReader {
@@ -99,7 +99,8 @@ impl DiskReader {
             if windows.has(self.key(number), needed_to) {
                 continue;
             }
-            let Some(lease) = self.log.storage.memory().try_lease(WINDOW_BYTES) else { return };
+            let cost = window_cost(number, self.limit);
+            let Some(lease) = self.log.storage.memory().try_lease(cost) else { return };
             if let Found::Missing(reading) = windows.find(self.key(number), needed_to, self.limit) {
                 self.start(number, reading, Some(lease));
             }
@@ -219,7 +220,8 @@ impl DiskReader {
         let memory = self.log.storage.memory();
         let mut lease = None;
         if self.holds && !memory.windows.has(self.key(number), needed_to) {
-            lease = Some(memory.try_lease(WINDOW_BYTES).ok_or(DiskError::Short)?);
+            let cost = window_cost(number, self.limit);
+            lease = Some(memory.try_lease(cost).ok_or(DiskError::Short)?);
         }
         let reading = match memory.windows.find(self.key(number), needed_to, self.limit) {
             Found::Ready(window) => {
@@ -252,11 +254,12 @@ impl DiskReader {
     /// Reads a window in a task of its own: its readers may go away, the read may not.
     fn start(&self, number: u64, reading: Rc<Reading>, lease: Option<Lease>) {
         let (log, segment, key) = (Rc::clone(&self.log), self.segment, self.key(number));
+        let cost = window_cost(number, self.limit);
         background::start(async move {
             let memory = log.storage.memory();
             let lease = match lease {
                 Some(lease) => lease,
-                None => memory.lease(WINDOW_BYTES).await,
+                None => memory.lease(cost).await,
             };
             reading.on_leased();
             let read = match log.file_for_reading(segment).await {

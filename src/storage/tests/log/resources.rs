@@ -77,3 +77,33 @@ fn closing_a_log_gives_its_memory_back() {
         assert_eq!(budget.used(), 0);
     });
 }
+
+#[test]
+fn what_is_read_of_small_segments_takes_little_memory() {
+    run(|dir| async move {
+        let budget = runtime::local::Budget::new(64 << 20);
+        let storage = Storage::new(StorageConfig::new(dir.clone(), budget.clone()));
+        let mut logs = Vec::new();
+        for partition in 0..20 {
+            let log = storage.create_log("small", partition, TOPIC_ID, options()).await.unwrap();
+            log.append(&batch(0, 1, 500), 0, NOW_MS).await.unwrap();
+            log.committed(1).await.unwrap();
+            logs.push(log);
+        }
+        storage.relieve(usize::MAX);
+        for log in &logs {
+            assert_whole(&read_all(log, 0).await, 0, 1);
+        }
+        assert_eq!(storage.stats().window_reads.get(), 20);
+        assert!((20 * 4096..=20 * 8192).contains(&storage.cached_bytes()));
+        storage.relieve(usize::MAX);
+        assert_eq!(storage.cached_bytes(), 0);
+        // What has come since is read, too.
+        for log in &logs {
+            log.append(&batch(1, 1, 9000), 0, NOW_MS).await.unwrap();
+            log.committed(2).await.unwrap();
+            storage.relieve(usize::MAX);
+            assert_whole(&read_all(log, 0).await, 0, 2);
+        }
+    });
+}
