@@ -91,20 +91,26 @@ fn disk(machine: &Machine, advice: &mut Advice) {
         if !rotates && !matches!(device.scheduler.as_str(), "none" | "") {
             advice.administrator.push(format!(
                 "Requests to {0} are sorted by '{1}', which costs CPU and gains nothing without \
-                 a head to move: echo none > /sys/block/{0}/queue/scheduler",
+                 a head to move: echo none > /sys/block/{0}/queue/scheduler (until the next \
+                 boot; a udev rule keeps it)",
                 device.name, device.scheduler
             ));
         }
     }
     let Some(speed) = &disk.speed else { return };
-    if speed.commits_at_once < WRITES_AT_ONCE_FEW * speed.commits_alone {
+    // Small commits of all partitions share one write at a time: how many the disk takes at once
+    // says nothing about them.
+    if speed.commit_millis > COMMIT_MILLIS_SLOW {
         let why = format!(
-            "16 files together commit only {:.1} times as often as one: fewer, fuller writes",
-            speed.commits_at_once / speed.commits_alone.max(1.0)
+            "a durable write takes {:.1} ms: fewer, fuller ones cost hardly more",
+            speed.commit_millis
         );
         advice.flag("--commit-linger", "500us", why);
     } else {
-        let why = "the disk takes many writes at once; waiting would only add latency";
+        let why = format!(
+            "a durable write takes {:.2} ms; waiting would only add to it",
+            speed.commit_millis
+        );
         advice.flag("--commit-linger", "0us", why);
     }
     if speed.commit_millis > COMMIT_MILLIS_SLOW {
@@ -187,8 +193,6 @@ const SPARE_ONE_FROM: usize = 8;
 const MEMORY_STEP: u64 = 64 << 20;
 const MEMORY_MIN: u64 = 64 << 20;
 const MEMORY_MAX: u64 = 2 << 30;
-/// Files written at once must commit so many times as often as one.
-const WRITES_AT_ONCE_FEW: f64 = 2.0;
 const COMMIT_MILLIS_SLOW: f64 = 2.0;
 const IO_MEMORY_GOOD: usize = 1 << 20;
 const OPEN_FILES_GOOD: u64 = 65_536;

@@ -75,7 +75,7 @@ fn memory_is_shared_by_the_cores() {
 }
 
 #[test]
-fn a_disk_that_takes_one_write_at_a_time_gets_fuller_ones() {
+fn a_slow_disk_gets_fuller_writes() {
     let mut machine = machine();
     let speed = machine.disk.speed.as_mut().unwrap();
     (speed.commit_millis, speed.commits_alone, speed.commits_at_once) = (8.0, 120.0, 180.0);
