@@ -266,6 +266,36 @@ fn records_by_command() {
     assert_eq!(place("v1"), place("v3"), "one key, one partition");
 }
 
+/// `coretide consume --rate` prints no faster than asked, all of it once, and asks no more often
+/// for what it has already got.
+#[test]
+fn records_at_a_rate_by_command() {
+    let broker = Broker::start_new();
+    let topic = Topic::new(&broker, "slowly");
+    let lines: Vec<String> = (0..400).map(|number| format!("line {number}")).collect();
+    let values: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut leader = topic.leader(&broker, 0);
+    for part in values.chunks(100) {
+        leader.write(&topic, 0, batch(part));
+    }
+    let bootstrap = broker.bootstrap();
+    let begun = std::time::Instant::now();
+    let words = ["consume", &topic.name, "--bootstrap", &bootstrap, "--until-end", "--rate", "500"];
+    let read = run_well(&words, "");
+    // Half a second's worth may come at once.
+    assert!(begun.elapsed().as_millis() >= 250, "{:?}", begun.elapsed());
+    assert_eq!(read.lines().collect::<Vec<_>>(), values);
+    let scraped = broker.http("GET /metrics").1;
+    let fetches: f64 = scraped
+        .lines()
+        .filter(|line| {
+            line.starts_with("coretide_request_seconds_count{api=\"Fetch\",phase=\"total\"")
+        })
+        .filter_map(|line| line.split(' ').next_back()?.parse::<f64>().ok())
+        .sum();
+    assert!((1.0..=3.0).contains(&fetches), "{fetches} fetches for four batches");
+}
+
 /// `coretide log` shows and checks a log, names damage, and cuts it only when told to.
 #[test]
 fn logs_by_command() {

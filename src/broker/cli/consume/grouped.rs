@@ -108,7 +108,7 @@ impl Session<'_> {
         };
         for index in share {
             let next = committed.get(&index).or(starts.get(&index)).copied().unwrap_or(0);
-            reader.readings.insert(index, Reading { next, end: ends.get(&index).copied() });
+            reader.readings.insert(index, Reading::new(next, ends.get(&index).copied()));
         }
         Ok((reader, committed))
     }

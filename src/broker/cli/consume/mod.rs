@@ -81,7 +81,7 @@ fn alone(
     let ends = if args.until_end { positions(client, topic, LATEST)? } else { Default::default() };
     for (index, next) in starts(args, client, topic)? {
         if args.partition.is_none_or(|only| only == index) {
-            reader.readings.insert(index, Reading { next, end: ends.get(&index).copied() });
+            reader.readings.insert(index, Reading::new(next, ends.get(&index).copied()));
         }
     }
     if reader.readings.is_empty() {

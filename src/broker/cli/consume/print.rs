@@ -47,16 +47,19 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints what is to be printed of these batches, as far as it may; `reading` then says where
-    /// to go on.
+    /// to go on, and keeps what is left.
     pub fn print(
         &mut self,
         index: i32,
         reading: &mut Reading,
         batches: Bytes,
     ) -> anyhow::Result<()> {
-        for batch in Batches::of(batches) {
+        let mut at = 0;
+        for batch in Batches::of(batches.clone()) {
             // The last batch may be cut off by the byte limit.
             let Ok((header, bytes)) = batch else { break };
+            let rest = at;
+            at += bytes.len();
             if header.is_control() {
                 reading.next = reading.next.max(header.last_offset() + 1);
                 continue;
@@ -75,6 +78,7 @@ impl<'a> Printer<'a> {
                 }
                 if self.left == 0 || (self.args.rate.is_some() && self.tokens < 1.0) {
                     reading.next = offset;
+                    reading.kept = batches.slice(rest..);
                     return Ok(());
                 }
                 let timestamp = header.record_timestamp(record.timestamp_delta);

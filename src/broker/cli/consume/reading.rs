@@ -18,6 +18,14 @@ pub(super) struct Reading {
     pub next: i64,
     /// Where to stop, if anywhere.
     pub end: Option<i64>,
+    /// Batches that were fetched and are not printed yet.
+    pub kept: Bytes,
+}
+
+impl Reading {
+    pub fn new(next: i64, end: Option<i64>) -> Reading {
+        Reading { next, end, kept: Bytes::new() }
+    }
 }
 
 /// The partitions that are read.
@@ -52,14 +60,22 @@ impl Reader {
         self.readings.values().all(|it| it.end.is_some_and(|end| it.next >= end))
     }
 
-    /// Batches of each partition from the next offset on; waits up to half a second for some.
+    /// Batches of each partition from the next offset on: those that were kept, and of the others
+    /// what there is. Waits up to half a second for some.
     pub fn fetch(&mut self, client: &mut Client) -> anyhow::Result<Vec<(i32, Bytes)>> {
         let mut of_leader: BTreeMap<i32, Vec<FetchPartition>> = BTreeMap::new();
         let first = self.turns % self.readings.len().max(1);
         self.turns += 1;
-        let (last, first) = (self.readings.iter().take(first), self.readings.iter().skip(first));
-        for (&partition, reading) in first.chain(last) {
+        let (mut found, mut moved) = (Vec::new(), Vec::new());
+        let (last, first): (Vec<_>, Vec<_>) =
+            self.readings.iter_mut().enumerate().partition(|(place, _)| *place < first);
+        for (_, (&partition, reading)) in first.into_iter().chain(last) {
+            let kept = std::mem::take(&mut reading.kept);
             if reading.end.is_some_and(|end| reading.next >= end) {
+                continue;
+            }
+            if !kept.is_empty() {
+                found.push((partition, kept));
                 continue;
             }
             let leader = self.leaders.get(&partition).copied().unwrap_or(-1);
@@ -70,8 +86,8 @@ impl Reader {
                 ..FetchPartition::default()
             });
         }
-        let max_wait_ms = WAIT_MS / of_leader.len().max(1) as i32;
-        let (mut found, mut moved) = (Vec::new(), Vec::new());
+        let waits = if found.is_empty() { WAIT_MS } else { 0 };
+        let max_wait_ms = waits / of_leader.len().max(1) as i32;
         for (leader, partitions) in of_leader {
             let (topic, topic_id) = (self.topic.clone(), self.topic_id);
             let request = FetchRequest {
