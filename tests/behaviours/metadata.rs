@@ -207,6 +207,45 @@ fn operations_nobody_asked_for_are_the_minimum() {
     assert_eq!(answer.cluster_authorized_operations, i32::MIN);
 }
 
+/// Who asks in Metadata for the operations is told them (KIP-430), in the versions that have room
+/// for them: of topics that are named, whether or not they exist, but of no unknown id.
+#[test]
+fn operations_are_told_to_who_asks() {
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "operations");
+    let mut connection = broker.connect(0);
+    let asked = |topics| MetadataRequest {
+        include_topic_authorized_operations: true,
+        include_cluster_authorized_operations: true,
+        ..MetadataRequest { allow_auto_topic_creation: false, topics, ..Default::default() }
+    };
+    let named = |name: &str| MetadataRequestTopic {
+        name: Some(Str::from(name.to_owned())),
+        ..Default::default()
+    };
+    for version in 8..=13 {
+        let names = vec![named(&topic.name), named("never-made"), named("bad name!")];
+        let answer = connection.ask(version, &asked(Some(names)));
+        let told: Vec<_> = answer.topics.iter().map(|it| it.topic_authorized_operations).collect();
+        assert_eq!(told, [TOPIC_OPERATIONS; 3], "version {version}");
+        let expected = if version <= 10 { CLUSTER_OPERATIONS } else { i32::MIN };
+        assert_eq!(answer.cluster_authorized_operations, expected, "version {version}");
+        let all = connection.ask(version, &asked(None));
+        let mut told = all.topics.iter().map(|it| it.topic_authorized_operations);
+        assert!(told.all(|it| it == TOPIC_OPERATIONS), "version {version}");
+    }
+    let unknown = MetadataRequestTopic { topic_id: Uuid([9; 16]), ..Default::default() };
+    let answer = connection.ask(12, &asked(Some(vec![unknown])));
+    assert_eq!(answer.topics[0].error_code, ErrorCode::UNKNOWN_TOPIC_ID);
+    assert_eq!(answer.topics[0].topic_authorized_operations, i32::MIN);
+}
+
+/// Bits of READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS.
+const TOPIC_OPERATIONS: i32 = 3576;
+/// Bits of CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS and
+/// IDEMPOTENT_WRITE.
+const CLUSTER_OPERATIONS: i32 = 8096;
+
 /// Asks for a topic and permits its creation.
 fn ask_with_creation(connection: &mut Connection, name: &Str) -> MetadataResponseTopic {
     let request = MetadataRequest { allow_auto_topic_creation: true, ..metadata_request(name) };

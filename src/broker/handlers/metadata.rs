@@ -5,7 +5,9 @@
 //! take as final.
 //!
 //! Versions: 0–13. 0 means all topics by an empty list, later versions by null; ids are accepted
-//! from 12 (KIP-516); the controller named is the node that was asked.
+//! from 12 (KIP-516); the controller named is the node that was asked. What a client may do with a
+//! topic that it named, whether or not it is there, and with the cluster is told from 8 on to one
+//! that asks (KIP-430).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,12 +23,17 @@ use runtime::time;
 
 use crate::connection::Outcome;
 use crate::dispatch::{Context, pause_if_long};
+use crate::handlers::describe_cluster::{CLUSTER_OPERATIONS, TOPIC_OPERATIONS};
 
 pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
     let version = cx.version();
     if asks_by_id_too_early(version, &request) {
         return cx.reply_long(refused(&request)).await;
     }
+    let asked = Asked {
+        topics: request.include_topic_authorized_operations,
+        cluster: request.include_cluster_authorized_operations,
+    };
     let all = match (&request.topics, version) {
         (None, _) => true,
         (Some(topics), 0) => topics.is_empty(),
@@ -39,7 +46,7 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
             topics.push(describe(topic, version));
             pause_if_long().await;
         }
-        return cx.reply_long(response(&cx, &image, topics)).await;
+        return cx.reply_long(response(&cx, &image, topics, asked)).await;
     }
     let wanted = request.topics.unwrap_or_default();
     if request.allow_auto_topic_creation {
@@ -56,7 +63,7 @@ pub async fn handle(cx: Context, request: MetadataRequest) -> Outcome {
         }
         pause_if_long().await;
     }
-    cx.reply_long(response(&cx, &image, topics)).await
+    cx.reply_long(response(&cx, &image, topics, asked)).await
 }
 
 /// Versions 10 and 11 have room for ids and nulls but no meaning for them.
@@ -149,7 +156,24 @@ fn describe(topic: &Topic, version: i16) -> MetadataResponseTopic {
     }
 }
 
-fn response(cx: &Context, image: &Image, topics: Vec<MetadataResponseTopic>) -> MetadataResponse {
+/// Which operations a client asked to be told.
+struct Asked {
+    topics: bool,
+    cluster: bool,
+}
+
+fn response(
+    cx: &Context,
+    image: &Image,
+    mut topics: Vec<MetadataResponseTopic>,
+    asked: Asked,
+) -> MetadataResponse {
+    if asked.topics {
+        // An unknown id is of no topic that anything could be done with.
+        for topic in topics.iter_mut().filter(|it| it.error_code != ErrorCode::UNKNOWN_TOPIC_ID) {
+            topic.topic_authorized_operations = TOPIC_OPERATIONS;
+        }
+    }
     let brokers = image.nodes().map(|node| MetadataResponseBroker {
         node_id: node.id.0,
         host: node.host,
@@ -161,6 +185,7 @@ fn response(cx: &Context, image: &Image, topics: Vec<MetadataResponseTopic>) -> 
         cluster_id: Some(cx.slot.identity.cluster_id.clone()),
         controller_id: cx.slot.node.0,
         topics,
+        cluster_authorized_operations: if asked.cluster { CLUSTER_OPERATIONS } else { i32::MIN },
         ..MetadataResponse::default()
     }
 }
