@@ -4,7 +4,8 @@
 //! the recovery point are read, each accepted by checksum, offset and epoch. A torn write is cut
 //! where its first bad batch begins; anything else that is bad takes the log offline, by name,
 //! and leaves every byte as it is. What is accepted is made durable before it is served
-//! (KAFKA-10101). Each step may be cut short by another crash and is then simply done again.
+//! (KAFKA-10101), and so is the end that is found: what a killed process took away stays away. Each
+//! step may be cut short by another crash and is then simply done again.
 //!
 //! Derived files that are missing or damaged are made again from the batches.
 

@@ -381,7 +381,13 @@ impl<'a> Walk<'a> {
         flushed_before(&point)
     }
 
-    /// Nothing is served that another crash could take back.
+    /// No space is left behind the log's end, as a cut leaves it: a killed process may have made
+    /// it, and what went with it is gone for the kernel alone.
+    fn may_have_been_cut(&self) -> bool {
+        self.read.last().is_none_or(|last| last.file_length == last.size)
+    }
+
+    /// Nothing is served that another crash could take back, and what is gone stays away.
     async fn make_durable(&mut self) -> Result<(), OpenError> {
         let point = self.inventory.checkpoint.recovery_point;
         let mut accepted_more = false;
@@ -400,16 +406,20 @@ impl<'a> Walk<'a> {
                 accepted_more = true;
             }
         }
+        let was_cut = self.may_have_been_cut();
+        if let Some(last) = self.read.last().filter(|_| was_cut && !accepted_more) {
+            self.log.file_for_writing(last.base).await?.sync().await?;
+        }
         runtime::reached("recovery: batches synced");
-        self.cut_torn_write().await?;
         if self.inventory.checkpoint_lost {
             let path = self.inventory.dir.join(crate::checkpoint::CHECKPOINT_FILE_NAME);
             let blank = vec![0; crate::checkpoint::CHECKPOINT_BYTES as usize];
             runtime::fs::write_atomic(path, &blank).await?;
         }
-        // A killed process may have left names that only the kernel knows. Up to the recovery
-        // point they are durable; the others at the latest before the first append.
-        if accepted_more || !self.dropped.is_empty() {
+        // A killed process may have left names that only the kernel knows, or taken some away. Up
+        // to the recovery point they are durable; the others at the latest before the first append.
+        let is_cut = was_cut || self.report.cut_bytes > 0;
+        if accepted_more || is_cut || !self.dropped.is_empty() {
             self.log.sync_names().await?;
         }
         if !self.inventory.checkpoint_settled {
@@ -439,10 +449,12 @@ impl<'a> Walk<'a> {
                     _ => {}
                 }
             }
+            runtime::reached("recovery: segment taken away");
             runtime::fs::sync_dir(&self.inventory.dir).await?;
             runtime::reached("recovery: segment dropped");
         }
-        Ok(())
+        // Only now: with another behind it, a segment without a byte would not be the log's end.
+        self.cut_torn_write().await
     }
 
     /// Takes the rest of an unfinished write away. It must not meet another start, which would know

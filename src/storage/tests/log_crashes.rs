@@ -1,6 +1,8 @@
 //! Faults A1 to A7 and A22 on a partition's log: kills and losses of power at any moment, also
 //! while it recovers. What was acknowledged is there, byte for byte; what was under way is there
 //! in part, in order, or not; nothing else is; and the log is never taken offline by a crash.
+//!
+//! `SEED` plays one seed, `SEEDS` the first so many instead of those that always are.
 
 #![cfg(sim)]
 #![expect(clippy::unwrap_used, reason = "a scenario ends where its world does not work")]
@@ -326,8 +328,9 @@ fn run_seed(seed: u64, world: World, sabotage: Option<&'static str>) -> Outcome 
 type Outcome = Result<(u64, u64, BTreeMap<&'static str, u64>), String>;
 
 fn run_seeds(world: World, count: u64) {
-    let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    let (seeds, few) = match first {
+    let asked = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let count = asked("SEEDS").unwrap_or(count);
+    let (seeds, few) = match asked("SEED") {
         Some(seed) => (seed..seed + 1, true),
         None => (0..count, false),
     };
