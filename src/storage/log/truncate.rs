@@ -7,6 +7,8 @@
 
 use std::rc::Rc;
 
+use runtime::file::FsError;
+
 use super::disk::{DiskError, DiskReader};
 use super::indexes::indexed;
 use super::{Log, LogInner, parse_snapshot_name, producer_batch, snapshot_name};
@@ -202,8 +204,8 @@ impl LogInner {
             compaction::forget(&dir).await?;
             self.state.borrow_mut().cleaned_to = compaction::NOWHERE;
         }
-        let epochs = cut.epochs.to_file();
-        runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), &epochs).await?;
+        // All of them as long as nothing is cut; from the recovery point on they are read again.
+        self.save_epochs().await?;
         let offsets = cut.index.offsets().to_file(0);
         let times = cut.index.times().to_file(0);
         let path = self.segment_path(cut.base, SegmentFile::OffsetIndex);
@@ -231,9 +233,23 @@ impl LogInner {
             checkpoint.producers_offset = producers_offset;
         })
         .await;
+        let epochs = cut.epochs.to_file();
+        runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), &epochs).await?;
         // Later ones tell of batches that will not have been.
         self.remove_snapshots(|offset| offset > cut.end).await?;
         Ok(())
+    }
+
+    /// Leader epochs that only memory knows are in their file when this returns.
+    async fn save_epochs(&self) -> Result<(), FsError> {
+        let unsaved = {
+            let state = self.state.borrow();
+            (!state.epochs_saved).then(|| state.epochs.to_file())
+        };
+        match unsaved {
+            Some(epochs) => runtime::fs::write_atomic(self.path(EPOCHS_FILE_NAME), &epochs).await,
+            None => Ok(()),
+        }
     }
 
     async fn cut_files(&self, cut: &Cut) -> Result<(), TruncateError> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use protocol::Uuid;
 use protocol::batch::compression::Compression;
-use protocol::batch::{BatchBuilder, Codec, NewRecord, ValidBatch};
+use protocol::batch::{BatchBuilder, Batches, Codec, NewRecord, ValidBatch};
 use runtime::local::Budget;
 use runtime::sim::{Ending, Options, SimHost, Simulation};
 use runtime::{Config, Core, Exit};
@@ -81,15 +81,38 @@ async fn open() -> Result<Log, String> {
     opened.map(|(log, _)| log).map_err(|error| format!("does not open: {error}"))
 }
 
-/// Appends a batch. Returns where the log ends with it.
+/// Appends a batch, each to a segment of it in a leader epoch of its own. Returns where the log
+/// ends with it.
 async fn append(log: &Log, bytes: usize) -> Result<i64, String> {
     let last = log.producers().first().map_or(-1, |producer| producer.last_sequence);
-    let appended = log.append(&batch(last + 1, bytes), 1, 0).await.map_err(|e| e.to_string())?;
+    let batch = batch(last + 1, bytes);
+    let epoch = log.latest_epoch().max(1 + (log.log_end_offset() / 6) as i32);
+    let appended = log.append(&batch, epoch, 0).await.map_err(|e| e.to_string())?;
     Ok(appended.last_offset + 1)
+}
+
+/// The log knows the epoch of each batch that it has.
+async fn check_epochs(log: &Log) -> Result<(), String> {
+    let (mut offset, end) = (log.log_start_offset(), log.log_end_offset());
+    while offset < end {
+        let chunk = log.read(offset, 1 << 20, end, true).await.map_err(|e| e.to_string())?;
+        let joined: Vec<u8> = chunk.slices.iter().flat_map(|s| s.iter().copied()).collect();
+        for batch in Batches::of(joined.into()) {
+            let (header, _) = batch.map_err(|e| e.to_string())?;
+            let (base, epoch) = (header.base_offset, header.partition_leader_epoch);
+            let known = log.epoch_at(base.max(offset));
+            if known != Some(epoch) {
+                return Err(format!("epoch {epoch} at {base} is known as {known:?}"));
+            }
+        }
+        offset = chunk.next_offset;
+    }
+    Ok(())
 }
 
 async fn live(telling: &Telling, work: Work) -> Result<i64, String> {
     let log = open().await?;
+    check_epochs(&log).await?;
     match work {
         Work::Cut(Cut { log_start, to }) => {
             while append(&log, 7000).await? < RECORDS {}
