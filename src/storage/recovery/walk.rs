@@ -109,7 +109,9 @@ impl<'a> Walk<'a> {
         if lost && !checkpoint.relaxed {
             return Err(missing(point.segment_base));
         }
-        for (base, length) in segments.range(..point.segment_base) {
+        // What is to go as a whole may have been cut before, since it was sealed.
+        let sealed = segments.range(..point.segment_base).filter(|_| !self.is_to_begin_anew());
+        for (base, length) in sealed {
             let registered = self.inventory.registered.get(base);
             if registered.is_some_and(|known| known.size > *length) {
                 return Err(OpenError::Damaged {

@@ -24,21 +24,25 @@ const TOPIC_ID: Uuid = Uuid([3; 16]);
 /// Six batches of three records, two to a segment.
 const RECORDS: i64 = 18;
 
-/// A cut that leaves `to` as the end of the log, which begins at `log_start`.
+/// A cut that leaves `to` as the end of the log, which begins at `log_start` and ends at `from`,
+/// perhaps by another cut.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
+    from: i64,
     log_start: i64,
     to: i64,
 }
 
-const CUTS: [Cut; 5] = [
+const CUTS: [Cut; 6] = [
     // Within the active segment, the whole of it, and with segments before it.
-    Cut { log_start: 0, to: 15 },
-    Cut { log_start: 0, to: 12 },
-    Cut { log_start: 0, to: 3 },
+    Cut { from: RECORDS, log_start: 0, to: 15 },
+    Cut { from: RECORDS, log_start: 0, to: 12 },
+    Cut { from: RECORDS, log_start: 0, to: 3 },
     // The log begins inside the batch that goes: nothing is left.
-    Cut { log_start: 13, to: 13 },
-    Cut { log_start: 4, to: 4 },
+    Cut { from: RECORDS, log_start: 13, to: 13 },
+    Cut { from: RECORDS, log_start: 4, to: 4 },
+    // In a segment that was sealed when it was longer.
+    Cut { from: 9, log_start: 7, to: 7 },
 ];
 
 /// What one life does once the log is open.
@@ -114,9 +118,10 @@ async fn live(telling: &Telling, work: Work) -> Result<i64, String> {
     let log = open().await?;
     check_epochs(&log).await?;
     match work {
-        Work::Cut(Cut { log_start, to }) => {
+        Work::Cut(Cut { from, log_start, to }) => {
             while append(&log, 7000).await? < RECORDS {}
             log.committed(RECORDS).await.map_err(|e| e.to_string())?;
+            log.truncate_to(from).await.map_err(|e| e.to_string())?;
             log.delete_records(log_start).await.map_err(|e| e.to_string())?;
             telling.lock().unwrap().begun = true;
             log.truncate_to(to).await.map_err(|e| e.to_string())?;
@@ -199,7 +204,7 @@ fn run_seed(seed: u64, cut: Cut, then: Work) -> Result<i64, String> {
     simulation.run_for(longest.mul_f64(seed as f64 / SEEDS as f64));
     simulation.kill(&host);
     let found = play(&simulation, &host, then)?;
-    if found < cut.to || found > RECORDS {
+    if found < cut.to || found > cut.from {
         return Err(format!("ends at {found}"));
     }
     goes_on(&simulation, &host, found)?;
@@ -227,7 +232,7 @@ fn run_seeds(then: Work) {
             let played = run_seed(seed, cut, then);
             ends.insert(played.unwrap_or_else(|why| panic!("{cut:?}, seed {seed}: {why}")));
         }
-        assert!(ends.contains(&cut.to) && ends.contains(&RECORDS), "{cut:?} led to {ends:?}");
+        assert!(ends.contains(&cut.to) && ends.contains(&cut.from), "{cut:?} led to {ends:?}");
     }
 }
 
