@@ -1,13 +1,15 @@
-//! Groups that commit offsets: each commit names some partitions of the topic and is waited for.
+//! Groups that commit offsets: each commit names some partitions of the topic, and its answer is
+//! waited for.
 //!
 //! The groups have no members, as those of a tool or of a consumer that chooses its partitions
 //! itself: what is measured is how fast a broker takes commits, not how a group gathers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use bytes::Bytes;
 use protocol::messages::find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse};
 use protocol::messages::offset_commit::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
@@ -16,15 +18,16 @@ use protocol::messages::offset_commit::{
 use protocol::messages::offset_fetch::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse,
 };
-use protocol::{ErrorCode, Str};
-use runtime::time::{now, sleep};
+use protocol::{ApiKey, ErrorCode, Str};
+use runtime::time::{Instant, now, sleep};
 
 use crate::assignment::part_of;
 use crate::cluster::Cluster;
-use crate::node::{Node, check};
+use crate::node::{Node, check, encode};
 use crate::pace::Pace;
 use crate::requests::Size;
 use crate::stage::{Group, LoadCore};
+use crate::traffic::{self, Manner, Opened, Requests};
 
 /// What all connections of a run commit.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct Committing {
     /// Of the names of the groups.
     pub prefix: String,
     pub partitions_per_commit: usize,
+    /// Of one connection.
+    pub in_flight: usize,
     /// Commits of all connections, if that ends the run.
     pub commits: Option<u64>,
     /// Commits a second of the whole run.
@@ -43,61 +48,73 @@ pub struct Committing {
 
 /// One core's part of it.
 pub async fn play(core: LoadCore, cluster: Cluster, run: Committing) -> anyhow::Result<()> {
-    let cluster = Rc::new(cluster);
-    let mut committers = Vec::new();
+    let (cluster, run) = (Rc::new(cluster), Rc::new(run));
+    let mut opened = Vec::new();
     for index in (0..run.connections).filter(|index| index % core.count == core.index) {
-        committers.push((index, Committer::open(&cluster, &run, index).await?));
+        opened.push((index, open(&cluster, &run, index).await?));
     }
     let window = core.ready().await;
     let tasks = Group::default();
-    for (index, committer) in committers {
+    for (index, opened) in opened {
+        let (core, cluster, run) = (core.clone(), Rc::clone(&cluster), Rc::clone(&run));
         let commits = part_of(run.commits.unwrap_or(u64::MAX), index, run.connections);
-        let pace = match run.rate {
-            None => Pace::closed(commits),
-            Some(rate) => Pace::open(commits, window.start, rate, index, run.connections),
-        };
-        tasks.spawn(committer.run(core.clone(), pace));
+        let pace = Pace::of(commits, window.start, run.rate, index, run.connections);
+        let manner = Manner { in_flight: run.in_flight, answered: true };
+        tasks.spawn(async move {
+            let open_again = async || open(&cluster, &run, index).await;
+            traffic::run(core, manner, pace, opened, open_again).await;
+        });
     }
     tasks.join().await;
     core.sent_all();
     Ok(())
 }
 
-/// Commits for its groups, one commit at a time.
-struct Committer {
-    cluster: Rc<Cluster>,
-    partitions_per_commit: usize,
-    /// Names and coordinators; the first is the next.
-    groups: VecDeque<(Str, i32)>,
-    nodes: BTreeMap<i32, Node>,
-    next_offset: i64,
+/// Connects to the coordinators of a connection's groups, once they serve.
+async fn open(
+    cluster: &Rc<Cluster>,
+    run: &Committing,
+    index: usize,
+) -> anyhow::Result<Opened<Commits>> {
+    let numbers = (index..run.groups).step_by(run.connections);
+    let names: Vec<Str> =
+        numbers.map(|number| Str::from(format!("{}{number}", run.prefix))).collect();
+    let mut search = Search { cluster, nodes: BTreeMap::new() };
+    let mut found = Vec::with_capacity(names.len());
+    for some in names.chunks(NAMES_MAX) {
+        let some = search.find(some).await?;
+        search.await_served(&some).await?;
+        found.extend(some);
+    }
+    ensure!(!found.is_empty(), "no group to commit for");
+    let mut nodes = search.nodes;
+    nodes.retain(|id, _| found.iter().any(|(_, node)| node == id));
+    let mut versions = Vec::with_capacity(nodes.len());
+    for node in nodes.values() {
+        versions.push(node.versions.of(ApiKey::OffsetCommit)?);
+    }
+    let groups = found.into_iter().map(|(name, id)| {
+        let connection = nodes.keys().position(|&node| node == id);
+        Ok((name, connection.context("a coordinator that nobody has asked")?))
+    });
+    let requests = Commits {
+        cluster: Rc::clone(cluster),
+        partitions_per_commit: run.partitions_per_commit,
+        groups: groups.collect::<anyhow::Result<_>>()?,
+        turn: 0,
+        versions,
+        next_offset: 1,
+    };
+    Ok(Opened { nodes: nodes.into_values().collect(), requests })
 }
 
-impl Committer {
-    /// Connects to the coordinators of its groups, once they serve.
-    async fn open(
-        cluster: &Rc<Cluster>,
-        run: &Committing,
-        index: usize,
-    ) -> anyhow::Result<Committer> {
-        let numbers = (index..run.groups).step_by(run.connections);
-        let names: Vec<Str> =
-            numbers.map(|number| Str::from(format!("{}{number}", run.prefix))).collect();
-        let mut committer = Committer {
-            cluster: Rc::clone(cluster),
-            partitions_per_commit: run.partitions_per_commit,
-            groups: VecDeque::with_capacity(names.len()),
-            nodes: BTreeMap::new(),
-            next_offset: 1,
-        };
-        for some in names.chunks(NAMES_MAX) {
-            let found = committer.find(some).await?;
-            committer.await_served(&found).await?;
-            committer.groups.extend(found);
-        }
-        Ok(committer)
-    }
+/// For the coordinators of groups.
+struct Search<'a> {
+    cluster: &'a Cluster,
+    nodes: BTreeMap<i32, Node>,
+}
 
+impl Search<'_> {
     async fn node(&mut self, id: i32) -> anyhow::Result<&mut Node> {
         use std::collections::btree_map::Entry;
         match self.nodes.entry(id) {
@@ -149,38 +166,36 @@ impl Committer {
         }
         Ok(())
     }
+}
 
-    async fn run(mut self, core: LoadCore, mut pace: Pace) {
-        let end = core.tally.window().end;
-        while !core.is_over() && !pace.is_spent() {
-            let due = pace.due(now());
-            if due >= end {
-                return;
-            }
-            if due > now() {
-                core.wait(due, std::future::pending()).await;
-                continue;
-            }
-            let Some(due) = pace.take(now()) else { continue };
-            match self.commit().await {
-                Ok((size, errors)) if errors.is_empty() => {
-                    core.tally.on_acknowledged(size, due, now());
-                }
-                Ok((_, errors)) => errors.iter().for_each(|it| core.tally.on_error(it.name())),
-                Err(why) => return core.tally.on_error(&format!("{why:#}")),
-            }
-        }
+/// The commits of some groups, for each in turn.
+struct Commits {
+    cluster: Rc<Cluster>,
+    partitions_per_commit: usize,
+    /// Names, and the places of the connections to their coordinators; never none.
+    groups: Vec<(Str, usize)>,
+    turn: usize,
+    /// By connection.
+    versions: Vec<i16>,
+    next_offset: i64,
+}
+
+impl Requests for Commits {
+    type Answer = OffsetCommitResponse;
+
+    fn connection(&self) -> usize {
+        self.groups[self.turn].1
     }
 
-    async fn commit(&mut self) -> anyhow::Result<(Size, Vec<ErrorCode>)> {
-        let (group, node) = self.groups.front().cloned().context("no group to commit for")?;
-        self.groups.rotate_left(1);
-        let offset = self.next_offset;
+    fn next(&mut self, correlation_id: i32, _due: Instant, parts: &mut Vec<Bytes>) -> Size {
+        let (group_id, connection) = self.groups[self.turn].clone();
+        self.turn = (self.turn + 1) % self.groups.len();
+        let committed_offset = self.next_offset;
         self.next_offset += 1;
         let chosen = self.cluster.leaders.iter().take(self.partitions_per_commit);
         let partitions = chosen.map(|&(partition_index, _)| OffsetCommitRequestPartition {
             partition_index,
-            committed_offset: offset,
+            committed_offset,
             ..OffsetCommitRequestPartition::default()
         });
         let topic = OffsetCommitRequestTopic {
@@ -188,20 +203,21 @@ impl Committer {
             topic_id: self.cluster.topic_id,
             partitions: partitions.collect(),
         };
-        let request = OffsetCommitRequest {
-            group_id: group,
-            topics: vec![topic],
-            ..OffsetCommitRequest::default()
-        };
-        let node = self.node(node).await?;
-        let sent_before = node.sent_bytes;
-        let answer: OffsetCommitResponse = node.call(&request).await?;
-        let bytes = node.sent_bytes - sent_before;
-        let answers = answer.topics.iter().flat_map(|topic| &topic.partitions);
-        let codes: Vec<ErrorCode> = answers.map(|it| it.error_code).collect();
-        ensure!(codes.len() == self.partitions_per_commit, "an answer about other partitions");
-        let size = Size { batches: 1, records: codes.len() as u64, bytes };
-        Ok((size, codes.into_iter().filter(|code| code.is_error()).collect()))
+        let request =
+            OffsetCommitRequest { group_id, topics: vec![topic], ..OffsetCommitRequest::default() };
+        let encoded = encode(&request, self.versions[connection], correlation_id).finish();
+        let bytes = encoded.iter().map(|part| part.len() as u64).sum();
+        parts.extend(encoded);
+        Size { batches: 1, records: self.partitions_per_commit as u64, bytes }
+    }
+
+    fn verdicts(answer: &OffsetCommitResponse) -> impl Iterator<Item = ErrorCode> {
+        answer.topics.iter().flat_map(|topic| &topic.partitions).map(|it| it.error_code)
+    }
+
+    /// A partition counts as a record.
+    fn partitions(size: Size) -> u64 {
+        size.records
     }
 }
 

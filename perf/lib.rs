@@ -33,6 +33,7 @@ pub mod sampler;
 pub mod spans;
 pub mod stage;
 pub mod tally;
+pub mod traffic;
 pub mod tune;
 pub mod usage;
 

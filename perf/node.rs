@@ -18,8 +18,6 @@ pub struct Node {
     pub frames: Frames,
     pub writer: Writer,
     pub versions: Versions,
-    /// By `call`.
-    pub sent_bytes: u64,
     next_correlation_id: i32,
 }
 
@@ -32,7 +30,7 @@ impl Node {
         let (reader, writer) = conn.split();
         let versions = Versions { address, ranges: BTreeMap::new() };
         let frames = Frames::new(reader);
-        let mut node = Node { frames, writer, versions, sent_bytes: 0, next_correlation_id: 0 };
+        let mut node = Node { frames, writer, versions, next_correlation_id: 0 };
         let request = ApiVersionsRequest {
             client_software_name: Str::from_static("coretide-bench"),
             client_software_version: Str::from_static(env!("CARGO_PKG_VERSION")),
@@ -61,7 +59,6 @@ impl Node {
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id += 1;
         let parts = encode(request, version, correlation_id).finish();
-        self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
         let name = Q::KEY.name();
         self.writer.send(&parts).await.with_context(|| format!("sending {name}"))?;
         let answered = within(now() + ANSWER_TIMEOUT, self.frames.next()).await;

@@ -84,8 +84,8 @@ pub struct CommitArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Groups, dealt to the connections; one for each connection if not given. A connection has
-    /// one commit at a time under way
+    /// Groups, dealt to the connections, which commit for theirs in turn; one for each connection
+    /// if not given
     #[arg(long)]
     pub groups: Option<usize>,
     /// What the groups' names begin with
@@ -94,6 +94,9 @@ pub struct CommitArgs {
     /// Partitions of the topic that one commit names
     #[arg(long, default_value_t = 10)]
     pub partitions_per_commit: usize,
+    /// Commits of one connection that wait for their answers at the same time
+    #[arg(long, default_value_t = 1)]
+    pub in_flight: usize,
     /// Commits a second, all connections together, in even steps; latency then counts from the
     /// moment a commit was due. Without it every answer is followed by the next commit
     #[arg(long)]

@@ -20,6 +20,20 @@ struct Steps {
 }
 
 impl Pace {
+    /// Open if there is a rate, else closed.
+    pub fn of(
+        requests: u64,
+        start: Instant,
+        rate: Option<f64>,
+        index: usize,
+        count: usize,
+    ) -> Pace {
+        match rate {
+            None => Pace::closed(requests),
+            Some(per_second) => Pace::open(requests, start, per_second, index, count),
+        }
+    }
+
     /// A request is due whenever the pipeline has room.
     pub fn closed(requests: u64) -> Pace {
         Pace { left: requests, steps: None }

@@ -39,19 +39,6 @@ pub enum Source {
 }
 
 impl Source {
-    /// Puts the next request, due at `due`, behind `parts`.
-    pub fn next(&mut self, correlation_id: i32, due: Instant, parts: &mut Vec<Bytes>) -> Size {
-        match self {
-            Source::Prepared { requests, next } => {
-                let request = &requests[*next];
-                *next = (*next + 1) % requests.len();
-                request.put(correlation_id, parts)
-            }
-            Source::Numbered(numbered) => numbered.put(correlation_id, parts),
-            Source::Stamped(stamped) => stamped.put(correlation_id, due, parts),
-        }
-    }
-
     /// Requests over `partitions`, `per_request` at a time, with `batches` in turn.
     pub fn prepared(
         heading: &Heading,
@@ -87,7 +74,7 @@ impl Prepared {
         Prepared { head, rest: parts, size }
     }
 
-    fn put(&self, correlation_id: i32, parts: &mut Vec<Bytes>) -> Size {
+    pub(crate) fn put(&self, correlation_id: i32, parts: &mut Vec<Bytes>) -> Size {
         let mut head = BytesMut::with_capacity(self.head.len());
         head.put_slice(&self.head);
         head[CORRELATION_ID_AT..CORRELATION_ID_AT + 4]
@@ -128,7 +115,7 @@ impl Numbered {
         Numbered { heading, producer_id, epoch, batches, groups, next_group: 0, next_batch: 0 }
     }
 
-    fn put(&mut self, correlation_id: i32, parts: &mut Vec<Bytes>) -> Size {
+    pub(crate) fn put(&mut self, correlation_id: i32, parts: &mut Vec<Bytes>) -> Size {
         let group = &mut self.groups[self.next_group];
         let mut chosen = Vec::with_capacity(group.len());
         for sequence in group {
@@ -167,7 +154,12 @@ impl Stamped {
         Stamped { heading, run_id, generator, groups, next_group: 0 }
     }
 
-    fn put(&mut self, correlation_id: i32, due: Instant, parts: &mut Vec<Bytes>) -> Size {
+    pub(crate) fn put(
+        &mut self,
+        correlation_id: i32,
+        due: Instant,
+        parts: &mut Vec<Bytes>,
+    ) -> Size {
         let stamp = Stamp { run_id: self.run_id, due }.encode();
         let group = &self.groups[self.next_group];
         self.next_group = (self.next_group + 1) % self.groups.len();

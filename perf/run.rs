@@ -94,6 +94,7 @@ pub fn commit(args: &CommitArgs) -> anyhow::Result<Outcome> {
         (1..=there).contains(&per_commit),
         "the topic has {there} partitions, a commit cannot name {per_commit}"
     );
+    ensure!(args.in_flight > 0, "--in-flight 0 sends nothing");
     ensure!(args.rate.is_none_or(|rate| rate > 0.0), "--rate must be above 0");
     let groups = args.groups.unwrap_or(connections);
     ensure!(groups >= connections, "{groups} groups are not enough for {connections} connections");
@@ -102,6 +103,7 @@ pub fn commit(args: &CommitArgs) -> anyhow::Result<Outcome> {
         groups,
         prefix: args.group_prefix.clone(),
         partitions_per_commit: per_commit,
+        in_flight: args.in_flight,
         commits: args.load.records.map(|records| records.div_ceil(per_commit as u64)),
         rate: args.rate,
     };

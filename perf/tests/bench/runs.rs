@@ -2,6 +2,7 @@
 //!
 //! Machines are busy, so that everything can take longer than the stub says; never shorter.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Command, FromArgMatches, Subcommand};
@@ -13,7 +14,10 @@ use protocol::ErrorCode;
 use crate::stub::{Act, Script, Stub, TOPIC};
 
 fn bench(script: Script, line: &str) -> Outcome {
-    let stub = Stub::start(script);
+    bench_on(&Stub::start(script), line)
+}
+
+fn bench_on(stub: &Stub, line: &str) -> Outcome {
     let address = stub.address.to_string();
     let mut words: Vec<&str> = vec!["bench"];
     words.extend(line.split_whitespace());
@@ -164,4 +168,52 @@ fn commits_alone_make_a_good_run() {
     let outcome = bench(at_once, "commit --records 40 --partitions-per-commit 4 --rate 1000");
     assert_eq!(outcome.totals.sent.requests, 10);
     assert!(outcome.is_success(), "{:?}", outcome.totals.errors);
+}
+
+#[test]
+fn commits_in_flight_are_as_many_as_asked_and_no_more() {
+    let words = "--records 60 --partitions-per-commit 1 --groups 3";
+    for (asked, in_flight) in [("", 1), ("--in-flight 4", 4)] {
+        let stub = Stub::start(|_number| Act::Answer(SHORT));
+        // The groups of the one connection are coordinated by both nodes.
+        let outcome = bench_on(&stub, &format!("commit {words} {asked}"));
+        assert_eq!(outcome.totals.sent.requests, 60);
+        assert!(outcome.is_success(), "{:?}", outcome.totals.errors);
+        assert_eq!(stub.peak.load(Ordering::Relaxed), in_flight, "with '{asked}'");
+    }
+}
+
+#[test]
+fn answers_find_their_commits_in_any_order() {
+    let script = |number| if number % 2 == 0 { Act::Swap } else { at_once(number) };
+    let outcome = bench(script, "commit --records 40 --partitions-per-commit 1 --in-flight 4");
+    assert_eq!(outcome.totals.answers.len(), 40, "\n{}", outcome.table().unwrap());
+    assert!(outcome.is_success(), "{:?}", outcome.totals.errors);
+}
+
+#[test]
+fn a_stall_counts_for_every_commit_that_it_held_up() {
+    let script = |number| match number {
+        50 => Act::Stall(Duration::from_millis(600)),
+        _ => Act::Answer(Duration::ZERO),
+    };
+    let line = "commit --rate 200 --duration 1s --warm-up 0s --partitions-per-commit 1";
+    let outcome = bench(script, &format!("{line} --in-flight 3"));
+    let answers = &outcome.totals.answers;
+    assert_eq!(answers.len(), 200, "\n{}", outcome.table().unwrap());
+    let half = Duration::from_millis(300).as_nanos() as u64;
+    let held_up = answers.count_between(half, u64::MAX);
+    assert!(held_up >= 60, "{held_up} commits, due in the first half of the stall, saw it");
+}
+
+#[test]
+fn a_connection_that_commits_is_opened_again() {
+    let script = |number| if number == 10 { Act::Hang } else { at_once(number) };
+    let line = "commit --records 40 --partitions-per-commit 1 --in-flight 2 --groups 2";
+    let outcome = bench(script, line);
+    let totals = &outcome.totals;
+    let lost = totals.errors.get("no answer").copied().unwrap_or(0);
+    assert!((1..=2).contains(&lost), "{:?}", totals.errors);
+    assert_eq!(totals.sent.requests + lost, 40);
+    assert!(totals.errors.len() > 1, "the reason is not told: {:?}", totals.errors);
 }

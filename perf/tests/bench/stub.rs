@@ -1,10 +1,12 @@
-//! A broker of one topic and one node that does what a test tells it to.
+//! A broker of one topic that does what a test tells it to. It shows itself as two nodes: one leads
+//! the partitions, both coordinate groups.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -69,6 +71,8 @@ const PARTITIONS: i32 = 4;
 /// A running stub; ends when dropped.
 pub struct Stub {
     pub address: SocketAddr,
+    /// Most produce requests and commits that it had and had not answered at one time.
+    pub peak: Arc<AtomicUsize>,
     stop: Option<OneshotSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -77,15 +81,17 @@ impl Stub {
     pub fn start(script: Script) -> Stub {
         let (stop, stopped) = oneshot::<()>();
         let (told, address) = mpsc::channel();
-        let stopped = std::sync::Arc::new(std::sync::Mutex::new(Some(stopped)));
+        let peak = Arc::<AtomicUsize>::default();
+        let shown = Arc::clone(&peak);
+        let stopped = Arc::new(std::sync::Mutex::new(Some(stopped)));
         let main = move |_core: runtime::Core<()>| {
-            let told = told.clone();
+            let (told, peak) = (told.clone(), Arc::clone(&peak));
             let stopped = stopped.lock().unwrap().take().unwrap();
             async move {
                 let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
                 let address = listener.local_addr();
                 told.send(address).unwrap();
-                runtime::task::spawn(accept(listener, Rc::new(Log::new(script, address))));
+                runtime::task::spawn(accept(listener, Rc::new(Log::new(script, address, peak))));
                 // An end without a word is an end too.
                 let _ = stopped.await;
                 Exit::Clean
@@ -95,7 +101,7 @@ impl Stub {
             assert_eq!(runtime::run(Config::new(vec![0]), main), Exit::Clean);
         });
         let address = address.recv().unwrap();
-        Stub { address, stop: Some(stop), thread: Some(thread) }
+        Stub { address, peak: shown, stop: Some(stop), thread: Some(thread) }
     }
 }
 
@@ -114,10 +120,12 @@ struct Log {
     partitions: RefCell<Vec<(i64, Vec<Bytes>)>>,
     appended: Event,
     stalled: Cell<Option<runtime::time::Instant>>,
+    under_way: Cell<usize>,
+    peak: Arc<AtomicUsize>,
 }
 
 impl Log {
-    fn new(script: Script, address: SocketAddr) -> Log {
+    fn new(script: Script, address: SocketAddr, peak: Arc<AtomicUsize>) -> Log {
         let partitions = (0..PARTITIONS).map(|_| (0, Vec::new())).collect();
         Log {
             script,
@@ -126,7 +134,28 @@ impl Log {
             partitions: RefCell::new(partitions),
             appended: Event::new(),
             stalled: Cell::new(None),
+            under_way: Cell::new(0),
+            peak,
         }
+    }
+
+    /// What becomes of the request that has come.
+    fn act(&self) -> Act {
+        self.under_way.set(self.under_way.get() + 1);
+        self.peak.fetch_max(self.under_way.get(), Ordering::Relaxed);
+        let number = self.produced.replace(self.produced.get() + 1);
+        (self.script)(number)
+    }
+
+    /// Waits as long as nothing is received.
+    async fn stall(&self) {
+        if let Some(until) = self.stalled.get() {
+            runtime::time::sleep_until(until).await;
+        }
+    }
+
+    fn on_answered(&self) {
+        self.under_way.set(self.under_way.get() - 1);
     }
 
     fn append(&self, partition: i32, records: Bytes) {
@@ -244,12 +273,9 @@ async fn handle(frame: Bytes, session: &Session) -> bool {
 
 async fn produce(header: &RequestHeader, mut decoder: Decoder, session: &Session) -> bool {
     let log = &session.log;
-    if let Some(until) = log.stalled.get() {
-        runtime::time::sleep_until(until).await;
-    }
+    log.stall().await;
     let request = ProduceRequest::decode(&mut decoder, header.api_version).unwrap();
-    let number = log.produced.replace(log.produced.get() + 1);
-    let act = (log.script)(number);
+    let act = log.act();
     let error = if let Act::Refuse(error) = act { error } else { ErrorCode::NONE };
     if error == ErrorCode::NONE {
         for partition in request.topic_data.iter().flat_map(|topic| &topic.partition_data) {
@@ -259,43 +285,51 @@ async fn produce(header: &RequestHeader, mut decoder: Decoder, session: &Session
         }
     }
     if request.acks == 0 {
+        log.on_answered();
         return true;
     }
-    let parts = encode(header, &produced(&request, error));
+    play(act, encode(header, &produced(&request, error)), session).await
+}
+
+async fn commit(header: &RequestHeader, mut decoder: Decoder, session: &Session) -> bool {
+    let log = &session.log;
+    log.stall().await;
+    let request = OffsetCommitRequest::decode(&mut decoder, header.api_version).unwrap();
+    let act = log.act();
+    let error = if let Act::Refuse(error) = act { error } else { ErrorCode::NONE };
+    play(act, encode(header, &committed(&request, error)), session).await
+}
+
+/// Lets an answer leave as the script wants it. Whether the connection goes on.
+async fn play(act: Act, parts: Vec<Bytes>, session: &Session) -> bool {
     match act {
         Act::Answer(delay) if delay > Duration::ZERO => {
             let session = session.clone();
             runtime::task::spawn(async move {
                 sleep(delay).await;
+                session.log.on_answered();
                 // The client may be gone.
                 let _ = session.answers.push(parts).await;
             });
+            return true;
         }
         Act::Stall(pause) => {
-            log.stalled.set(Some(now() + pause));
+            session.log.stalled.set(Some(now() + pause));
             sleep(pause).await;
-            push(session, parts).await;
         }
         Act::Hang => return false,
-        Act::Swap => session.held_back.borrow_mut().push_back(parts),
-        Act::Answer(_) | Act::Refuse(_) => push(session, parts).await,
+        Act::Swap => {
+            session.held_back.borrow_mut().push_back(parts);
+            return true;
+        }
+        Act::Answer(_) | Act::Refuse(_) => {}
     }
+    session.log.on_answered();
+    push(session, parts).await;
     true
 }
 
-/// Whether the connection goes on. Only `Answer` and `Refuse` are played.
-async fn commit(header: &RequestHeader, mut decoder: Decoder, session: &Session) -> bool {
-    let log = &session.log;
-    let request = OffsetCommitRequest::decode(&mut decoder, header.api_version).unwrap();
-    let number = log.produced.replace(log.produced.get() + 1);
-    let error_code = match (log.script)(number) {
-        Act::Answer(delay) => {
-            sleep(delay).await;
-            ErrorCode::NONE
-        }
-        Act::Refuse(error) => error,
-        other => panic!("{other:?} is not played for commits"),
-    };
+fn committed(request: &OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse {
     let topics = request.topics.iter().map(|topic| OffsetCommitResponseTopic {
         topic_id: topic.topic_id,
         name: topic.name.clone(),
@@ -308,15 +342,16 @@ async fn commit(header: &RequestHeader, mut decoder: Decoder, session: &Session)
             })
             .collect(),
     });
-    let body = OffsetCommitResponse { topics: topics.collect(), ..Default::default() };
-    answer(session, header, &body).await;
-    true
+    OffsetCommitResponse { topics: topics.collect(), ..Default::default() }
 }
 
-/// All of them here.
+/// By the last letter of their names.
 fn coordinators(request: &FindCoordinatorRequest) -> FindCoordinatorResponse {
-    let here = |key: &Str| Coordinator { key: key.clone(), node_id: 1, ..Default::default() };
-    let coordinators = request.coordinator_keys.iter().map(here).collect();
+    let coordinator = |key: &Str| {
+        let node_id = 1 + i32::from(key.bytes().last().unwrap() % 2);
+        Coordinator { key: key.clone(), node_id, ..Default::default() }
+    };
+    let coordinators = request.coordinator_keys.iter().map(coordinator).collect();
     FindCoordinatorResponse { coordinators, ..Default::default() }
 }
 
@@ -333,6 +368,7 @@ async fn push(session: &Session, parts: Vec<Bytes>) {
     let _ = session.answers.push(parts).await;
     let held_back: Vec<_> = session.held_back.borrow_mut().drain(..).collect();
     for parts in held_back {
+        session.log.on_answered();
         let _ = session.answers.push(parts).await;
     }
 }
@@ -380,13 +416,17 @@ fn metadata(address: SocketAddr) -> MetadataResponse {
         partitions: (0..PARTITIONS).map(partition).collect(),
         ..Default::default()
     };
-    let broker = MetadataResponseBroker {
-        node_id: 1,
+    let broker = |node_id| MetadataResponseBroker {
+        node_id,
         host: Str::from(address.ip().to_string()),
         port: i32::from(address.port()),
         ..Default::default()
     };
-    MetadataResponse { brokers: vec![broker], topics: vec![topic], ..Default::default() }
+    MetadataResponse {
+        brokers: vec![broker(1), broker(2)],
+        topics: vec![topic],
+        ..Default::default()
+    }
 }
 
 fn produced(request: &ProduceRequest, error_code: ErrorCode) -> ProduceResponse {
