@@ -63,6 +63,15 @@ def fetch(size):
     return ["consume", "--connections", 8, "--repeat", "--partition-bytes", size]
 
 
+def commits(key, how, *more):
+    return Row(key, f"64 groups on one core that commit 10 partitions each, {how}", [
+        Metric("commits", "1/s", "more", REQUESTS, {"kafka": 2, "kafka-flush": 10}),
+        Metric("p99", "ms", "less", latency("acknowledged", "p99")),
+        Metric("broker CPU, for a commit", "µs", "less", cpu_per_request),
+    ], load=["commit", "--connections", 64, *more, "--partitions-per-commit", 10], partitions=10,
+        course=courses.commits)
+
+
 def flow(direction, what):
     return lambda run: run["flow"][direction][what]
 
@@ -161,12 +170,8 @@ LOADS = [
         Metric("throughput", MB, "more", flow("received", "megabytes_per_second"), {"kafka": 1}),
         Metric("broker CPU", GIB, "less", cpu_per_gib, {"kafka": 1}),
     ], TWO, fetch("1MiB"), 8, preload=256),
-    Row("commits", "64 groups on one core that commit 10 partitions each, one commit at a time", [
-        Metric("commits", "1/s", "more", REQUESTS, {"kafka": 2, "kafka-flush": 10}),
-        Metric("p99", "ms", "less", latency("acknowledged", "p99")),
-        Metric("broker CPU, for a commit", "µs", "less", cpu_per_request),
-    ], load=["commit", "--connections", 64, "--partitions-per-commit", 10], partitions=10,
-        course=courses.commits),
+    commits("commits", "one commit at a time"),
+    commits("commits-in-flight", "5 commits in flight", "--in-flight", 5),
     Row("fan-out", "one tail read by 8 consumers at once, written at 150,000 records/s of 1 KiB", [
         Metric("broker CPU, for GiB out", GIB, "less", goals={"kafka": 1}),
         Metric("throughput out", MB, "more"),
