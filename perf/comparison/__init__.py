@@ -6,5 +6,6 @@
     phases    one measured phase, and the noise beside it
     courses   rows that are more than one phase: start, restart, cold data, users' own tools
     guests    clients beside a load that come and go, or take their answers slowly
+    origins   which commit of Coretide each round is from
     results   the tables, RESULTS.md and the drawing
 """

@@ -20,12 +20,18 @@ class Broken(Exception):
     """Something that ends a phase, but not the whole comparison."""
 
 
+def built():
+    """Where `build` puts the program."""
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return (folder / "release/coretide").resolve()
+
+
 def build(program=None):
     """The program, built if it is not given."""
     if program is None:
         print("building coretide", file=sys.stderr, flush=True)
         subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
-        program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/coretide"
+        program = built()
     return program.resolve()
 
 
@@ -115,11 +121,8 @@ class Coretide(Broker):
                 *self.options.serve.split()]
 
     def version(self):
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True,
-                                capture_output=True).stdout.strip()
-        said = subprocess.run([self.options.coretide, "--version"], text=True,
+        return subprocess.run([self.options.coretide, "--version"], text=True,
                               capture_output=True).stdout.strip()
-        return f"{said} ({commit})" if commit else said
 
 
 def java(*main, heap=("-Xms1G", "-Xmx1G")):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from . import origins
 from .rows import BARE_SHARE, ROWS, VARIANTS
 
 
@@ -163,7 +164,7 @@ are medians over the rounds with their range; a ratio above 1 means that Coretid
 whatever the unit. A row is reached at its ratio, or at {BARE_SHARE:.0%} of the bare prototype.
 
 * Machine: {machine(options)}.
-* Brokers: {'; '.join(state['versions'])}.
+* Brokers: {origins.brokers(state, keys)}.
 * Phases of {options.seconds:g} s behind a warm-up, {state['runs']} run(s) together, the last one
   in {state['minutes']:.1f} minutes. CPUs busy with something else during a phase: at most
   {noise:.2f}{loud if noise > options.noise_max else ''}.

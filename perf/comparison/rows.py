@@ -21,6 +21,8 @@ VARIANTS = {
     "crowded": ("crowded", [], "Coretide beside 5,000 idle partitions"),
     "spread": ("coretide", [], "Coretide, 5,000 partitions"),
 }
+# What measures Coretide itself.
+CORETIDES = frozenset(name for name, (broker, _, _) in VARIANTS.items() if broker != "kafka")
 THREE = ("coretide", "kafka", "kafka-flush")
 TWO = ("coretide", "kafka")
 
