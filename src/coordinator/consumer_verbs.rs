@@ -20,6 +20,7 @@ use protocol::{ErrorCode, Str, Uuid};
 use crate::classic::{ClassicGroup, Desk, Joining, State, record_key};
 use crate::consumer::{Beat, Change, ClassicJoin, ConsumerGroup, Draft, Refusal, Upgrade};
 use crate::coordinator::{Coordinator, ReplayError};
+use crate::leaving::STILL_LEAVING;
 use crate::timers::Alarm;
 use crate::world::{Caller, Output, Record, Reply, Ticket, World};
 
@@ -94,6 +95,9 @@ impl Coordinator {
         output: &mut Output,
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
         let id = &beat.request.group_id;
+        if self.leaving.has_group(id) {
+            return Err(Refusal::new(STILL_LEAVING, format!("group {id} is being deleted")));
+        }
         if let Some(group) = self.consumers.get_mut(id) {
             let found = group.check_beat(beat, world.settings)?;
             let draft = &mut Draft { group, world, timers: &mut self.timers, output };

@@ -19,6 +19,7 @@ use protocol::{DecodeError, ErrorCode, Str};
 
 use crate::classic::{ClassicGroup, Desk, Joining, State, record_key};
 use crate::consumer::ConsumerGroup;
+use crate::leaving::{Leaving, STILL_LEAVING};
 use crate::offsets::{self, ByTopic, CommittedOffset, Offsets};
 use crate::timers::{Alarm, Timers};
 use crate::world::{Caller, Output, Record, Reply, Ticket, World};
@@ -31,6 +32,7 @@ pub struct Coordinator {
     pub(crate) consumers: BTreeMap<Str, ConsumerGroup>,
     pub(crate) offsets: Offsets,
     pub(crate) timers: Timers,
+    pub(crate) leaving: Leaving,
     /// Of the metadata that last brought new topics.
     pub(crate) newest_topics: i64,
 }
@@ -143,7 +145,11 @@ impl Coordinator {
 
     /// When `on_time` wants to be called next, by the clock of `World::now_ms`.
     pub fn poll_wake(&self) -> Option<i64> {
-        self.timers.next_due()
+        match self.leaving.is_empty() {
+            true => self.timers.next_due(),
+            // The next piece is due now.
+            false => Some(i64::MIN),
+        }
     }
 
     pub fn on_time(&mut self, world: &World<'_>) -> Output {
@@ -162,6 +168,7 @@ impl Coordinator {
                 Alarm::Revoke(..) | Alarm::Rejoin(..) | Alarm::Fetch(..) | Alarm::Resolve(_) => {}
             }
         }
+        self.let_some_go(world, &mut output);
         output
     }
 
@@ -183,6 +190,8 @@ impl Coordinator {
             Some(ErrorCode::INVALID_GROUP_ID)
         } else if !sessions.contains(&request.session_timeout_ms) {
             Some(ErrorCode::INVALID_SESSION_TIMEOUT)
+        } else if self.leaving.has_group(&request.group_id) {
+            Some(STILL_LEAVING)
         } else if !request.member_id.is_empty() && !self.may_have_members(&request.group_id) {
             Some(ErrorCode::UNKNOWN_MEMBER_ID)
         } else {
@@ -295,6 +304,10 @@ impl Coordinator {
         for topic in &request.topics {
             let (group, topic_name) = (group.clone(), topic.name.clone());
             let mut key = OffsetCommitKey { group, topic: topic_name, partition: 0 };
+            if self.is_leaving(&topic.name) {
+                outcomes.extend(topic.partitions.iter().map(|_| STILL_LEAVING));
+                continue;
+            }
             for partition in &topic.partitions {
                 let metadata = partition.committed_metadata.clone().unwrap_or_default();
                 let chars = metadata.encode_utf16().count();
@@ -329,6 +342,9 @@ impl Coordinator {
         output: &mut Output,
     ) -> Result<(), ErrorCode> {
         let generation = request.generation_id_or_member_epoch;
+        if self.leaving.has_group(&request.group_id) {
+            return Err(STILL_LEAVING);
+        }
         if let Some(group) = self.consumers.get(&request.group_id) {
             return group.check_commit(request, version, world.image);
         }
@@ -348,15 +364,22 @@ impl Coordinator {
     }
 
     pub fn committed(&self, group: &str, topic: &str, partition: i32) -> Option<&CommittedOffset> {
-        self.offsets.get(group, topic, partition)
+        self.offsets.get(group, topic, partition).filter(|_| !self.is_leaving(topic))
     }
 
-    /// Everything that a group has committed, by topic and partition.
-    pub fn all_committed(
+    /// In which topics a group has committed anything.
+    pub fn committed_topics(&self, group: &str) -> impl Iterator<Item = &Str> {
+        let topics = self.offsets.of_group(group).into_iter().flatten();
+        topics.map(|(topic, _)| topic).filter(|topic| !self.is_leaving(topic))
+    }
+
+    /// What a group has committed in a topic, by partition.
+    pub fn committed_in(
         &self,
         group: &str,
-    ) -> Option<&BTreeMap<Str, BTreeMap<i32, CommittedOffset>>> {
-        self.offsets.of_group(group)
+        topic: &str,
+    ) -> Option<&BTreeMap<i32, CommittedOffset>> {
+        self.offsets.of_group(group)?.get(topic).filter(|_| !self.is_leaving(topic))
     }
 
     /// How many offsets are committed, of all groups together.
@@ -402,45 +425,9 @@ impl Coordinator {
         (output, Ok(outcomes))
     }
 
-    /// A topic is gone: what was committed for it means nothing any more.
-    pub fn on_topic_deleted(&mut self, topic: &str) -> Output {
-        let mut output = Output::default();
-        let mut writer = OffsetWriter::new(TOMBSTONES_EXPECTED);
-        for (group, topics) in self.offsets.iter() {
-            if let Some((name, partitions)) = topics.get_key_value(topic) {
-                let each = partitions.keys();
-                let gone = each.map(|&it| offsets::tombstone(&mut writer, group, name, it));
-                output.records.extend(gone);
-            }
-        }
-        self.replay_own(&output.records);
-        output
-    }
-
     // ---- groups
 
-    pub fn delete_group(&mut self, world: &World<'_>, group: &Str) -> (Output, ErrorCode) {
-        let mut output = Output::default();
-        let error = match self.groups.get(group) {
-            _ if group.is_empty() => ErrorCode::INVALID_GROUP_ID,
-            None if self.consumers.contains_key(group) => match self.has_members(group) {
-                true => ErrorCode::NON_EMPTY_GROUP,
-                false => ErrorCode::NONE,
-            },
-            Some(found) if found.state != State::Empty => ErrorCode::NON_EMPTY_GROUP,
-            Some(_) => ErrorCode::NONE,
-            None => ErrorCode::GROUP_ID_NOT_FOUND,
-        };
-        if error.is_error() {
-            return (output, error);
-        }
-        output.records = self.offsets.tombstones(group);
-        self.bury(world, group, &mut output);
-        self.replay_own(&output.records);
-        (output, ErrorCode::NONE)
-    }
-
-    fn has_members(&self, id: &Str) -> bool {
+    pub(crate) fn has_members(&self, id: &Str) -> bool {
         self.consumers.get(id).is_some_and(|group| !group.members.is_empty())
     }
 
@@ -449,67 +436,15 @@ impl Coordinator {
             || self.consumers.get(id).is_some_and(|it| it.is_subscribed_to(topic))
     }
 
-    fn bury(&mut self, world: &World<'_>, group: &Str, output: &mut Output) {
+    pub(crate) fn bury(&mut self, world: &World<'_>, group: &Str, output: &mut Output) {
         self.bury_consumer(group, output);
         let Some(found) = self.groups.get(group) else { return };
         found.silence(&mut Desk { world, timers: &mut self.timers, output });
         output.records.push(Record { key: record_key(group), value: None });
     }
 
-    /// Lets go of offsets whose time is over, and of groups that have nothing left.
-    ///
-    /// A group without members keeps them from the moment it became empty; one whose members use
-    /// "consumer" protocols loses those of topics it does not subscribe to, counted from the
-    /// commit; others keep them as long as they live (KIP-211).
-    ///
-    /// Looks at some groups, from the first behind `after` on; gives the last of them unless it
-    /// has looked at all.
-    pub fn expire(&mut self, world: &World<'_>, after: Option<&Str>) -> (Output, Option<Str>) {
-        let mut output = Output::default();
-        let mut writer = OffsetWriter::new(TOMBSTONES_EXPECTED);
-        let (mut looked_at, mut last) = (0, None);
-        for (group, topics) in self.offsets.behind(after) {
-            if looked_at >= EXPIRED_AT_A_TIME {
-                break;
-            }
-            looked_at += topics.values().map(BTreeMap::len).sum::<usize>();
-            last = Some(group.clone());
-            let found = self.groups.get(group);
-            let consumers = self.consumers.get(group);
-            let used = |topic: &&Str| consumers.is_some_and(|it| it.is_subscribed_to(topic));
-            for (topic, partitions) in topics.iter().filter(|(topic, _)| !used(topic)) {
-                let expired = partitions.iter().filter(|(_, committed)| {
-                    since_when(found, topic, committed)
-                        .is_some_and(|since_ms| is_over(committed, since_ms, world))
-                });
-                let gone =
-                    expired.map(|(&index, _)| offsets::tombstone(&mut writer, group, topic, index));
-                output.records.extend(gone);
-            }
-        }
-        self.replay_own(&output.records);
-        if let Some(last) = last.filter(|last| self.offsets.behind(Some(last)).next().is_some()) {
-            return (output, Some(last));
-        }
-        self.bury_the_bare(world, &mut output);
-        (output, None)
-    }
-
-    /// Ends groups that have neither members nor offsets.
-    fn bury_the_bare(&mut self, world: &World<'_>, output: &mut Output) {
-        let bare = |group: &&ClassicGroup| !group.is_in_use() && group.state == State::Empty;
-        let done = self.groups.values().filter(bare).map(|group| group.id.clone());
-        let empty = self.consumers.values().filter(|group| group.members.is_empty());
-        let done = done.chain(empty.map(|group| group.id.clone()));
-        let done: Vec<Str> = done.filter(|id| self.offsets.of_group(id).is_none()).collect();
-        for group in &done {
-            self.bury(world, group, output);
-            self.groups.remove(group);
-        }
-    }
-
     /// The one way in which committed offsets, and the end of a group, take effect.
-    fn replay_own(&mut self, records: &[Record]) {
+    pub(crate) fn replay_own(&mut self, records: &[Record]) {
         for record in records {
             let replayed = self.replay(&record.key, record.value.as_deref());
             assert!(replayed.is_ok(), "a record of our own: {replayed:?}");
@@ -533,34 +468,4 @@ impl Coordinator {
     }
 }
 
-/// From when on the time of an offset counts; none while it is in use.
-fn since_when(
-    group: Option<&ClassicGroup>,
-    topic: &str,
-    committed: &CommittedOffset,
-) -> Option<i64> {
-    let Some(group) = group.filter(|group| group.protocol_type.is_some()) else {
-        return Some(committed.commit_timestamp);
-    };
-    match group.state {
-        State::Empty => Some(group.state_since_ms.unwrap_or(committed.commit_timestamp)),
-        State::Stable if group.is_of_consumers() => {
-            let subscribed = group.subscription()?;
-            (!subscribed.contains(topic)).then_some(committed.commit_timestamp)
-        }
-        _ => None,
-    }
-}
-
-fn is_over(committed: &CommittedOffset, since_ms: i64, world: &World<'_>) -> bool {
-    match committed.expire_timestamp {
-        -1 => world.wall_ms.saturating_sub(since_ms) >= world.settings.offsets_retention_ms,
-        at_ms => world.wall_ms >= at_ms,
-    }
-}
-
 const FIRST_VERSION_OF_CONSUMER_GROUPS: i16 = 9;
-/// Room for as many is made at first where it is not known how many there are.
-const TOMBSTONES_EXPECTED: usize = 16;
-/// Committed offsets that are looked at in one go, whole groups at least.
-const EXPIRED_AT_A_TIME: usize = 2000;

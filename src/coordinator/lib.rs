@@ -10,6 +10,9 @@
 //! is lost with the process, and clients start that rebalance anew, as in Kafka. Every answer
 //! holds only once all records that came out before it are durable: the caller sees to that.
 //!
+//! What may be long comes out in pieces, so that whoever asks can let others run in between: the
+//! end of a group, of what was committed for a topic, and the sweep of old offsets.
+//!
 //! Groups of the consumer protocol hold nothing else: all that a record does not say of them is
 //! made anew by the next heartbeats (KIP-848). The two kinds share offsets, an id, and the way from
 //! one to the other.
@@ -24,6 +27,8 @@ mod consumer;
 mod consumer_verbs;
 mod coordinator;
 mod describe;
+mod expiry;
+mod leaving;
 mod offsets;
 mod subscription;
 mod timers;
@@ -32,7 +37,8 @@ mod world;
 pub use census::GroupCount;
 pub use consumer::Assignor;
 pub use coordinator::{Coordinator, DurableState, ReplayError};
-pub use offsets::CommittedOffset;
+pub use expiry::Sweep;
+pub use offsets::{CommittedOffset, Place};
 pub use world::{
     Caller, ConsumerGroupSettings, GroupSettings, GroupTiming, Migration, Output, Record, Reply,
     Ticket, World,

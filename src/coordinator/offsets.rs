@@ -26,6 +26,17 @@ pub struct CommittedOffset {
 pub(crate) type ByPartition = BTreeMap<i32, CommittedOffset>;
 pub(crate) type ByTopic = BTreeMap<Str, ByPartition>;
 
+/// A group, a topic, a partition, and what is committed there.
+pub(crate) type Committed<'a> = (&'a Str, &'a Str, i32, &'a CommittedOffset);
+
+/// Where a committed offset is in the order of all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub group: Str,
+    pub topic: Str,
+    pub partition: i32,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Offsets {
     groups: BTreeMap<Str, ByTopic>,
@@ -36,10 +47,31 @@ impl Offsets {
         self.groups.iter()
     }
 
-    /// Groups in the order of their ids, from the first behind `after` on.
-    pub fn behind(&self, after: Option<&Str>) -> impl Iterator<Item = (&Str, &ByTopic)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    /// Groups in the order of their ids, from this one on.
+    pub fn from(&self, group: Option<&Str>) -> impl Iterator<Item = (&Str, &ByTopic)> {
+        let from = group.map_or(Bound::Unbounded, Bound::Included);
         self.groups.range::<Str, _>((from, Bound::Unbounded))
+    }
+
+    /// Everything behind this place, in order.
+    pub fn behind(&self, after: Option<&Place>) -> impl Iterator<Item = Committed<'_>> {
+        let group = after.and_then(|it| self.groups.get_key_value(&it.group));
+        let topic = after.zip(group).and_then(|(it, (_, topics))| topics.get_key_value(&it.topic));
+        let rest_of_topic = after.zip(group).zip(topic).map(|((it, (group, _)), (topic, all))| {
+            let rest = all.range((Bound::Excluded(it.partition), Bound::Unbounded));
+            rest.map(move |(&partition, committed)| (group, topic, partition, committed))
+        });
+        let rest_of_group = after.zip(group).map(|(it, (group, topics))| {
+            let rest = topics.range::<Str, _>((Bound::Excluded(&it.topic), Bound::Unbounded));
+            rest.flat_map(move |(topic, all)| of_topic(group, topic, all))
+        });
+        let from = after.map_or(Bound::Unbounded, |it| Bound::Excluded(&it.group));
+        let rest = self.groups.range::<Str, _>((from, Bound::Unbounded));
+        let rest = rest.flat_map(|(group, topics)| {
+            topics.iter().flat_map(move |(topic, all)| of_topic(group, topic, all))
+        });
+        let rest_of_topic = rest_of_topic.into_iter().flatten();
+        rest_of_topic.chain(rest_of_group.into_iter().flatten()).chain(rest)
     }
 
     pub fn of_group(&self, group: &str) -> Option<&ByTopic> {
@@ -84,17 +116,22 @@ impl Offsets {
         }
     }
 
-    /// Every offset of a group, as the records that delete them.
-    pub fn tombstones(&self, group: &Str) -> Vec<Record> {
-        let topics = self.groups.get(group);
-        let count = topics.into_iter().flatten().map(|(_, partitions)| partitions.len()).sum();
-        let (mut writer, mut records) = (OffsetWriter::new(count), Vec::with_capacity(count));
-        for (topic, partitions) in topics.into_iter().flatten() {
-            let each = partitions.keys();
-            records.extend(each.map(|&index| tombstone(&mut writer, group, topic, index)));
-        }
-        records
+    /// The first offsets of a group, as the records that delete them.
+    pub fn tombstones(&self, group: &Str, at_most: usize) -> Vec<Record> {
+        let topics = self.groups.get(group).into_iter().flatten();
+        let each = topics.flat_map(|(topic, all)| all.keys().map(move |&index| (topic, index)));
+        let mut writer = OffsetWriter::new(TOMBSTONES_EXPECTED);
+        let each = each.take(at_most);
+        each.map(|(topic, index)| tombstone(&mut writer, group, topic, index)).collect()
     }
+}
+
+fn of_topic<'a>(
+    group: &'a Str,
+    topic: &'a Str,
+    all: &'a ByPartition,
+) -> impl Iterator<Item = Committed<'a>> {
+    all.iter().map(move |(&partition, committed)| (group, topic, partition, committed))
 }
 
 pub(crate) fn tombstone(
@@ -124,3 +161,6 @@ pub(crate) fn commit(
     let (key, value) = writer.write(key, &value);
     Record { key, value: Some(value) }
 }
+
+/// Room for as many is made at first.
+const TOMBSTONES_EXPECTED: usize = 16;

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use metadata::Image;
 use metadata::record::ConfigResource;
-use protocol::Str;
 use protocol::messages::join_group::JoinGroupResponse;
 use protocol::messages::sync_group::SyncGroupResponse;
+use protocol::{ErrorCode, Str};
 
 use crate::consumer::Assignor;
 
@@ -115,6 +115,8 @@ pub struct Ticket(pub u64);
 pub enum Reply {
     Join(JoinGroupResponse),
     Sync(SyncGroupResponse),
+    /// What came of the deletion of a group.
+    Deleted(ErrorCode),
 }
 
 /// Something to be written down; without a value it deletes what the key names.

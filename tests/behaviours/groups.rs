@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use protocol::consumer_protocol::Subscription;
+use protocol::messages::delete_groups::DeleteGroupsRequest;
 use protocol::messages::find_coordinator::FindCoordinatorRequest;
 use protocol::messages::heartbeat::HeartbeatRequest;
 use protocol::messages::join_group::{
@@ -281,6 +282,31 @@ pub fn commit(
         error != ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
     });
     error
+}
+
+/// What was committed for a topic goes with it, and a topic of the same name begins without; so
+/// does a group that was deleted.
+#[test]
+fn offsets_go_with_their_topic_and_with_their_group() {
+    let broker = Broker::shared();
+    let (group, topic, stays) =
+        (new_name("group"), Topic::new(broker, "goes"), Topic::new(broker, "stays"));
+    let mut connection = coordinator(broker, &group);
+    for each in [&topic, &stays] {
+        assert_eq!(commit(&mut connection, &group, ("", -1), (each, 5)), ErrorCode::NONE);
+    }
+    topic.delete(broker);
+    wait_until("the offset goes", || committed(&mut connection, &group, &topic).is_none());
+    let again = Topic::create(broker, topic.name.clone(), 1, &[]);
+    assert_eq!(committed(&mut connection, &group, &again), None);
+    assert_eq!(commit(&mut connection, &group, ("", -1), (&again, 7)), ErrorCode::NONE);
+    let offsets = [&again, &stays].map(|topic| committed(&mut connection, &group, topic));
+    assert_eq!(offsets, [Some(7), Some(5)]);
+    let request = DeleteGroupsRequest { groups_names: vec![group.clone(), group.clone()] };
+    let outcomes = connection.ask(2, &request).results;
+    let outcomes: Vec<_> = outcomes.into_iter().map(|it| it.error_code).collect();
+    assert_eq!(outcomes, [ErrorCode::NONE, ErrorCode::GROUP_ID_NOT_FOUND]);
+    assert_eq!(committed(&mut connection, &group, &again), None);
 }
 
 pub fn committed(connection: &mut Connection, group: &Str, topic: &Topic) -> Option<i64> {

@@ -49,11 +49,13 @@ impl Groups {
             return;
         }
         let gone = before.topics().filter(|topic| after.topic_by_id(topic.id).is_none());
-        let gone: Vec<&Str> = gone.map(|topic| &topic.name).collect();
-        let changed = grown_topics(before, after).chain(gone.iter().copied());
+        let gone: BTreeSet<Str> = gone.map(|topic| topic.name.clone()).collect();
+        let changed = grown_topics(before, after).chain(&gone);
         let changed: BTreeSet<Str> = changed.cloned().collect();
         for pump in pumps.values() {
-            gone.iter().for_each(|topic| pump.on_topic_deleted(slot, topic));
+            if !gone.is_empty() {
+                pump.on_topics_deleted(slot, &gone);
+            }
             if !changed.is_empty() {
                 pump.on_topics_changed(slot, &changed);
             }

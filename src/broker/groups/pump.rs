@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use coordinator::{Coordinator, Output, Record, Reply, Ticket, World};
+use coordinator::{Coordinator, Output, Record, Reply, Sweep, Ticket, World};
 use protocol::batch::{BatchBuilder, Compression, NewRecord, ProduceRules, validate_for_append};
 use protocol::{ErrorCode, Str};
 use runtime::local::Event;
@@ -176,9 +176,12 @@ impl Pump {
         }
     }
 
-    pub fn on_topic_deleted(&self, slot: &Slot, topic: &Str) {
+    pub fn on_topics_deleted(&self, slot: &Slot, topics: &BTreeSet<Str>) {
         if self.check_serving().is_ok() {
-            self.decide(slot, |coordinator, _| (coordinator.on_topic_deleted(topic), ()));
+            self.decide(slot, |coordinator, _| {
+                coordinator.on_topics_deleted(topics.clone());
+                (Output::default(), ())
+            });
         }
     }
 
@@ -326,15 +329,15 @@ impl Pump {
 
     /// Lets go of what is too old, in pieces.
     async fn expire(&self, slot: &Slot) {
-        let mut after = None;
+        let mut sweep = Sweep::default();
         while self.status.get() == Status::Serving {
-            let (last, _) =
-                self.decide(slot, |coordinator, world| coordinator.expire(world, after.as_ref()));
-            if last.is_none() {
-                return;
+            let (next, _) =
+                self.decide(slot, |coordinator, world| coordinator.expire(world, &sweep));
+            match next {
+                Some(next) => sweep = next,
+                None => return,
             }
-            after = last;
-            pause_if_long().await;
+            task::yield_now().await;
         }
     }
 
@@ -346,6 +349,8 @@ impl Pump {
             let (wake_ms, now) = (self.next_alarm_ms(), now_ms());
             if self.status.get() == Status::Serving && wake_ms <= now {
                 self.decide(&slot, |coordinator, world| (coordinator.on_time(world), ()));
+                // What goes in pieces is due again at once.
+                task::yield_now().await;
                 continue;
             }
             if sweep_ms <= now {

@@ -119,10 +119,8 @@ async fn read_asked(
 async fn read_all(cx: &Context, pump: &Pump, group: &Str) -> Vec<OffsetFetchResponseTopics> {
     let image = cx.slot.image();
     let by_id = cx.version() >= FIRST_VERSION_WITH_IDS;
-    let (names, _) = pump.look(|coordinator| {
-        let all = coordinator.all_committed(group).into_iter().flatten();
-        all.map(|(name, _)| name.clone()).collect::<Vec<Str>>()
-    });
+    let (names, _) =
+        pump.look(|coordinator| coordinator.committed_topics(group).cloned().collect::<Vec<Str>>());
     let mut topics = Vec::with_capacity(names.len());
     for name in names {
         let topic_id = image.topic(&name).map(|it| it.id).unwrap_or_default();
@@ -141,8 +139,7 @@ async fn read_topic(pump: &Pump, group: &Str, topic: &Str) -> Vec<OffsetFetchRes
     loop {
         let next = partitions.last().map_or(0, |last| last.partition_index.saturating_add(1));
         let (found, _) = pump.look(|coordinator| {
-            let topics = coordinator.all_committed(group);
-            let all = topics.and_then(|topics| topics.get(topic));
+            let all = coordinator.committed_in(group, topic);
             let some = all.map(|all| all.range(next..).take(PIECE_PARTITIONS));
             let before = partitions.len();
             partitions.extend(some.into_iter().flatten().map(|(&at, it)| shown(at, Some(it))));

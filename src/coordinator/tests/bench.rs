@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use coordinator::{
     Assignor, Caller, ConsumerGroupSettings, Coordinator, GroupSettings, GroupTiming, Migration,
-    Output, Record, Reply, Ticket, World,
+    Output, Record, Reply, Sweep, Ticket, World,
 };
 use metadata::Image;
 use protocol::messages::heartbeat::HeartbeatRequest;
@@ -65,6 +65,7 @@ impl Bench {
         Ticket(self.tickets)
     }
 
+    /// Every verb comes out in pieces of bounded length.
     pub fn act<R>(&mut self, verb: impl FnOnce(&mut Coordinator, &World<'_>) -> (Output, R)) -> R {
         let (settings, image) = (self.settings.clone(), self.image.clone());
         self.tickets += 1;
@@ -76,6 +77,8 @@ impl Bench {
             image: &image,
         };
         let (output, answer) = verb(&mut self.coordinator, &world);
+        let records = output.records.len();
+        assert!(records <= RECORDS_AT_A_TIME, "{records} records in one go");
         self.log.extend(output.records);
         for (ticket, reply) in output.replies {
             let again = self.replies.insert(ticket, reply);
@@ -110,14 +113,14 @@ impl Bench {
     pub fn joined(&mut self, ticket: Ticket) -> Option<JoinGroupResponse> {
         match self.replies.remove(&ticket)? {
             Reply::Join(answer) => Some(answer),
-            Reply::Sync(_) => panic!("{ticket:?} is of a join"),
+            _ => panic!("{ticket:?} is of a join"),
         }
     }
 
     pub fn synced(&mut self, ticket: Ticket) -> Option<SyncGroupResponse> {
         match self.replies.remove(&ticket)? {
             Reply::Sync(answer) => Some(answer),
-            Reply::Join(_) => panic!("{ticket:?} is of a sync"),
+            _ => panic!("{ticket:?} is of a sync"),
         }
     }
 
@@ -139,6 +142,25 @@ impl Bench {
         let sync = self.sync(&syncing(group, &member, joined.generation_id, &[(&member, "all")]));
         assert_eq!(self.synced(sync).unwrap().assignment, "all");
         member
+    }
+
+    /// Begins to delete a group.
+    pub fn delete(&mut self, group: &str) -> Ticket {
+        let ticket = self.ticket();
+        self.act(|it, world| (it.delete_group(world, &text(group), ticket), ()));
+        ticket
+    }
+
+    pub fn deleted(&mut self, ticket: Ticket) -> Option<ErrorCode> {
+        match self.replies.remove(&ticket)? {
+            Reply::Deleted(outcome) => Some(outcome),
+            _ => panic!("{ticket:?} is of a deletion"),
+        }
+    }
+
+    /// One piece of what goes in pieces.
+    pub fn go_on(&mut self) {
+        self.act(|it, world| (it.on_time(world), ()));
     }
 
     pub fn beat(&mut self, group: &str, member: &Str, generation_id: i32) -> ErrorCode {
@@ -194,9 +216,9 @@ impl Bench {
 
     /// A whole sweep; in how many goes.
     pub fn expire(&mut self) -> usize {
-        let (mut after, mut goes) = (None, 1);
-        while let Some(last) = self.act(|it, world| it.expire(world, after.as_ref())) {
-            after = Some(last);
+        let (mut sweep, mut goes) = (Sweep::default(), 1);
+        while let Some(next) = self.act(|it, world| it.expire(world, &sweep)) {
+            sweep = next;
             goes += 1;
         }
         goes
@@ -208,6 +230,9 @@ impl Bench {
         self.act(|it, world| (it.on_loaded(world), ()));
     }
 }
+
+/// What one verb may write down: all of a piece, and then the end of a group.
+const RECORDS_AT_A_TIME: usize = 2_100;
 
 fn consumer_settings() -> ConsumerGroupSettings {
     let timing = |key, usual| GroupTiming { key, usual, least: 0, most: 60_000 };

@@ -287,8 +287,10 @@ fn a_group_is_deleted_when_nobody_is_in_it() {
     let mut one = Consumer::new("one", &["t"]);
     bench.tell(&mut one);
     bench.commit_as(&one, 2, 1);
-    let group = text("g");
-    let delete = |bench: &mut Bench| bench.act(|it, world| it.delete_group(world, &group));
+    let delete = |bench: &mut Bench| {
+        let ticket = bench.delete("g");
+        bench.deleted(ticket).unwrap()
+    };
     assert_eq!(delete(&mut bench), ErrorCode::NON_EMPTY_GROUP);
     assert_eq!(bench.leave_consumer(&one, -1), ErrorCode::NONE);
     assert_eq!(delete(&mut bench), ErrorCode::NONE);

@@ -8,6 +8,7 @@ mod census;
 mod consumer_bench;
 mod consumer_groups;
 mod consumer_runs;
+mod leaving;
 mod membership;
 mod migration;
 mod offsets;

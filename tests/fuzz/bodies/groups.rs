@@ -8,7 +8,8 @@
 
 use bytes::{Buf, Bytes};
 use coordinator::{
-    Assignor, ConsumerGroupSettings, Coordinator, GroupSettings, GroupTiming, Migration, World,
+    Assignor, ConsumerGroupSettings, Coordinator, GroupSettings, GroupTiming, Migration, Sweep,
+    World,
 };
 use metadata::Image;
 use protocol::group_records::{
@@ -101,14 +102,11 @@ fn live(mut coordinator: Coordinator) {
         let Some(due_ms) = coordinator.poll_wake() else { break };
         log.extend(coordinator.on_time(&world(due_ms)).records);
     }
-    let mut after = None;
-    loop {
-        let (output, last) = coordinator.expire(&world(i64::from(u32::MAX)), after.as_ref());
+    let mut sweep = Some(Sweep::default());
+    while let Some(next) = &sweep {
+        let (output, next) = coordinator.expire(&world(i64::from(u32::MAX)), next);
         log.extend(output.records);
-        match last {
-            Some(last) => after = Some(last),
-            None => break,
-        }
+        sweep = next;
     }
     for record in log {
         let replayed = Coordinator::default().replay(&record.key, record.value.as_deref());
