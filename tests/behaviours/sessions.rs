@@ -1,7 +1,7 @@
 //! Incremental fetch sessions (KIP-227) over the wire.
 
 use protocol::ErrorCode;
-use protocol::messages::fetch::{FetchRequest, ForgottenTopic};
+use protocol::messages::fetch::{FetchRequest, FetchResponse, ForgottenTopic};
 
 use crate::broker::Broker;
 use crate::scenario::{Topic, batch, fetch_request, fetched, new_name, values};
@@ -152,6 +152,39 @@ fn sessions_need_room_in_the_cache() {
         (answer.error_code, answer.session_id, answer.responses.len()),
         (ErrorCode::NONE, 0, 1)
     );
+}
+
+/// Fifty thousand partitions, most of which do not exist: all are answered in their order, and each
+/// has its place in the session whatever is changed in between.
+#[test]
+fn a_session_of_very_many_partitions() {
+    const MANY: i32 = 50_000;
+    let broker = Broker::shared();
+    let topic = Topic::new(broker, "very-many");
+    let mut leader = topic.leader(broker, 0);
+    let wanted: Vec<_> = (0..MANY).map(|index| (&topic, index, 0)).collect();
+    let session = open(&mut leader, &wanted);
+    let told = |answer: &FetchResponse| -> Vec<(i32, ErrorCode)> {
+        let each = fetched(answer).into_iter();
+        each.map(|(_, it)| (it.partition_index, it.error_code)).collect()
+    };
+    let missing = |index| (index, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    // An error is news each time, the only partition that exists is not.
+    let answer = leader.ask(12, &follow(session, 1, &[]));
+    assert!(told(&answer).into_iter().eq((1..MANY).map(missing)));
+    leader.write(&topic, 0, batch(&["a"]));
+    let gone = ForgottenTopic {
+        topic: topic.name.clone(),
+        partitions: (2..MANY - 1).collect(),
+        ..ForgottenTopic::default()
+    };
+    let forget = FetchRequest { forgotten_topics_data: vec![gone], ..follow(session, 2, &[]) };
+    let answer = leader.ask(12, &forget);
+    assert_eq!(told(&answer), [(0, ErrorCode::NONE), missing(1), missing(MANY - 1)]);
+    let answer = leader.ask(12, &follow(session, 3, &[(&topic, 0, 1)]));
+    assert_eq!(told(&answer), [missing(1), missing(MANY - 1)]);
+    let last = leader.ask(12, &follow(session, -1, &[(&topic, 0, 0)]));
+    assert_eq!((told(&last), last.session_id), (vec![(0, ErrorCode::NONE)], 0));
 }
 
 /// Opens a session and gives its id.

@@ -4,8 +4,9 @@ mod read;
 mod session;
 mod waiter;
 
-pub use read::{Limits, PartitionRead, ReadPlan, read_all};
+pub use read::{Limits, PartitionRead, ReadPlan, Reads, Target, read_all};
 pub use session::{
-    Begun, Interest, Kind, News, PartitionKey, Reference, Refused, SessionCache, TopicKey,
+    Begun, Interest, Kind, News, PartitionKey, Reference, Refused, Session, SessionCache, TopicKey,
+    Wanted,
 };
 pub use waiter::FetchWaiter;

@@ -9,8 +9,8 @@ use protocol::messages::fetch::EpochEndOffset;
 use protocol::{ErrorCode, Records};
 use storage::{Log, ReadError};
 
-use crate::dispatch::pause_if_long;
-use crate::fetch::session::{Interest, PartitionKey, TopicKey};
+use crate::dispatch::{Pace, pause_if_long};
+use crate::fetch::session::{Interest, PartitionKey, TopicKey, Wanted};
 use crate::fetch::waiter::FetchWaiter;
 use crate::shard::{LeaderHint, Partition, TopicRef, Unavailable};
 use crate::slot::Slot;
@@ -28,8 +28,10 @@ pub struct ReadPlan {
     targets: Vec<Target>,
 }
 
-struct Target {
-    interest: Interest,
+/// A partition to read.
+pub struct Target {
+    pub key: PartitionKey,
+    pub interest: Interest,
     partition: Result<Rc<Partition>, Box<PartitionRead>>,
 }
 
@@ -65,30 +67,81 @@ impl PartitionRead {
     }
 
     /// Whether the fetch has to be answered without waiting.
-    pub fn ends_waiting(&self) -> bool {
+    fn ends_waiting(&self) -> bool {
         self.error != ErrorCode::NONE || self.diverging.is_some()
     }
 }
 
+/// What reading everything gave.
+pub struct Reads {
+    /// One for each target.
+    pub list: Vec<PartitionRead>,
+    /// Of records, together.
+    pub bytes: usize,
+    /// Whether the fetch has to be answered without waiting.
+    pub must_answer: bool,
+}
+
 impl ReadPlan {
-    pub async fn new(slot: &Slot, wanted: &[(PartitionKey, Interest)]) -> ReadPlan {
-        let mut targets = Vec::with_capacity(wanted.len());
-        for (key, interest) in wanted {
-            let partition = find(slot, key, interest);
-            targets.push(Target { interest: interest.clone(), partition });
-            pause_if_long().await;
+    /// Of a request that belongs to no session.
+    pub async fn of_list(slot: &Slot, mut wanted: Wanted) -> ReadPlan {
+        let (mut targets, mut pace) = (Vec::new(), Pace::default());
+        while let Some((key, interest)) = wanted.take_next() {
+            let partition = find(slot, &key, &interest);
+            targets.push(Target { key, interest, partition });
+            pace.turn().await;
         }
         ReadPlan { targets }
     }
 
+    /// Of all that a session wants.
+    pub async fn of_session(slot: &Slot, session: i32) -> ReadPlan {
+        let (mut targets, mut next) = (Vec::new(), 0);
+        loop {
+            let before = targets.len();
+            for (place, key, interest) in
+                slot.sessions.borrow().wanted(session, next).take(TARGETS_AT_A_TIME)
+            {
+                let partition = find(slot, key, interest);
+                targets.push(Target { key: key.clone(), interest: interest.clone(), partition });
+                next = place + 1;
+            }
+            if targets.len() == before {
+                return ReadPlan { targets };
+            }
+            pause_if_long().await;
+        }
+    }
+
+    /// Partitions may have come and gone since they were looked up.
+    pub async fn look_up_again(&mut self, slot: &Slot) {
+        for target in &mut self.targets {
+            target.partition = find(slot, &target.key, &target.interest);
+            pause_if_long().await;
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    pub fn into_targets(self) -> Vec<Target> {
+        self.targets
+    }
+
     /// Listens to everything that can still grow.
-    pub fn listen(&self) -> FetchWaiter {
-        let mut waiter = FetchWaiter::default();
+    pub async fn listen(&self) -> FetchWaiter {
+        let (mut waiter, mut pace) = (FetchWaiter::default(), Pace::default());
         for partition in self.targets.iter().filter_map(|target| target.partition.as_ref().ok()) {
             match partition.log() {
                 Ok(log) => waiter.listen(log.advanced().listen()),
                 Err(_) => waiter.listen(partition.changed().listen()),
             }
+            pace.turn().await;
         }
         waiter
     }
@@ -130,25 +183,24 @@ fn since_it_was_named(slot: &Slot, error: ErrorCode, interest: &Interest) -> Err
 }
 
 /// Reads every target once, in order.
-pub async fn read_all(plan: &ReadPlan, limits: Limits) -> Vec<PartitionRead> {
-    let mut left = limits.bytes_max;
-    let mut first = true;
-    let mut out = Vec::with_capacity(plan.targets.len());
+pub async fn read_all(plan: &ReadPlan, limits: Limits) -> Reads {
+    let mut reads =
+        Reads { list: Vec::with_capacity(plan.targets.len()), bytes: 0, must_answer: false };
     for target in &plan.targets {
         let read = match &target.partition {
             Err(failed) => (**failed).clone(),
             Ok(partition) => {
+                let left = limits.bytes_max.saturating_sub(reads.bytes);
                 let bytes_max = left.min(target.interest.max_bytes.max(0) as usize);
-                read_one(partition, &target.interest, bytes_max, first).await
+                read_one(partition, &target.interest, bytes_max, reads.bytes == 0).await
             }
         };
-        let bytes = read.records.len();
-        left = left.saturating_sub(bytes);
-        first &= bytes == 0;
-        out.push(read);
+        reads.bytes += read.records.len();
+        reads.must_answer |= read.ends_waiting();
+        reads.list.push(read);
         pause_if_long().await;
     }
-    out
+    reads
 }
 
 fn positions(log: &Log) -> PartitionRead {
@@ -212,3 +264,6 @@ async fn read_one(
         }
     }
 }
+
+/// Partitions of a session that are looked up in one go.
+const TARGETS_AT_A_TIME: usize = 200;

@@ -3,8 +3,11 @@
 //! A session remembers what a client wants and what it was last told, so that later requests name
 //! only changes and later answers only news. Partitions are kept in the order in which they are
 //! read; one that returned data goes to the end, so that none starves behind a byte limit.
+//!
+//! How many they are, is up to the client: whoever walks over them does so in pieces, and a large
+//! session that is over is left to whoever can drop it beside the loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use protocol::{ErrorCode, Str, Uuid};
 use runtime::time::Instant;
@@ -42,13 +45,11 @@ pub struct Reference {
 }
 
 /// A request whose session is sorted out.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// 0 when this fetch belongs to no session yet.
     pub session: i32,
     pub kind: Kind,
-    /// Everything to read, in reading order.
-    pub wanted: Vec<(PartitionKey, Interest)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,14 +76,44 @@ pub struct News {
     pub diverging: bool,
 }
 
+/// What a request wants that belongs to no session yet, in reading order. The last mention of a
+/// partition counts, at the place of the first.
+#[derive(Default)]
+pub struct Wanted {
+    places: BTreeMap<PartitionKey, usize>,
+    list: VecDeque<(PartitionKey, Interest)>,
+}
+
+impl Wanted {
+    pub fn add(&mut self, key: PartitionKey, interest: Interest) {
+        match self.places.get(&key) {
+            Some(&place) => self.list[place].1 = interest,
+            None => {
+                self.places.insert(key.clone(), self.list.len());
+                self.list.push_back((key, interest));
+            }
+        }
+    }
+
+    /// The next one, when all have been added.
+    pub fn take_next(&mut self) -> Option<(PartitionKey, Interest)> {
+        // What they were found by goes with them, not at once.
+        self.places.pop_first();
+        self.list.pop_front()
+    }
+}
+
 /// The sessions of one slot.
 pub struct SessionCache {
     sessions: BTreeMap<i32, Session>,
+    /// Large ones that are over.
+    retired: Vec<Session>,
     /// max.incremental.fetch.session.cache.slots
     capacity: usize,
 }
 
-struct Session {
+/// What is remembered of a client.
+pub struct Session {
     epoch: i32,
     by_id: bool,
     last_used: Instant,
@@ -99,7 +130,7 @@ struct Entry {
 
 impl SessionCache {
     pub fn new(capacity: usize) -> SessionCache {
-        SessionCache { sessions: BTreeMap::new(), capacity }
+        SessionCache { sessions: BTreeMap::new(), retired: Vec::new(), capacity }
     }
 
     pub fn set_capacity(&mut self, capacity: usize) {
@@ -110,7 +141,7 @@ impl SessionCache {
         self.sessions.len()
     }
 
-    /// Sorts out which session a request belongs to and what it wants in all.
+    /// Sorts out which session a request belongs to.
     ///
     /// `by_id` tells whether the request names topics by id; a session never changes between the
     /// two.
@@ -119,13 +150,11 @@ impl SessionCache {
         now: Instant,
         reference: Reference,
         by_id: bool,
-        wanted: Vec<(PartitionKey, Interest)>,
-        forgotten: &[PartitionKey],
     ) -> Result<Begun, Refused> {
         if reference.epoch == INITIAL_EPOCH || reference.epoch == FINAL_EPOCH {
-            self.sessions.remove(&reference.id);
+            self.end(reference.id);
             let kind = if reference.epoch == FINAL_EPOCH { Kind::Sessionless } else { Kind::Full };
-            return Ok(Begun { session: 0, kind, wanted: without_repeats(wanted) });
+            return Ok(Begun { session: 0, kind });
         }
         let Some(session) = self.sessions.get_mut(&reference.id) else {
             return Err(Refused(ErrorCode::FETCH_SESSION_ID_NOT_FOUND));
@@ -136,42 +165,61 @@ impl SessionCache {
         if session.epoch != reference.epoch {
             return Err(Refused(ErrorCode::INVALID_FETCH_SESSION_EPOCH));
         }
-        session.update(wanted, forgotten);
         session.epoch = next_epoch(session.epoch);
         session.last_used = now;
-        let wanted = session.wanted();
-        if wanted.is_empty() {
-            self.sessions.remove(&reference.id);
-            return Ok(Begun { session: 0, kind: Kind::Sessionless, wanted });
-        }
-        Ok(Begun { session: reference.id, kind: Kind::Incremental, wanted })
+        Ok(Begun { session: reference.id, kind: Kind::Incremental })
     }
 
-    /// Makes a session of a full fetch if there is room; returns its id or 0. `news` tells for each
-    /// wanted partition what the answer says.
-    pub fn create(
-        &mut self,
-        now: Instant,
-        random: u64,
-        by_id: bool,
-        wanted: &[(PartitionKey, Interest)],
-        news: &[News],
-    ) -> i32 {
-        debug_assert_eq!(wanted.len(), news.len());
-        if wanted.is_empty() || !self.make_room(now, wanted.len()) {
-            return 0;
+    /// A session wants this too, or from elsewhere on.
+    pub fn update(&mut self, session: i32, key: PartitionKey, interest: Interest) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.update(key, interest);
         }
-        let mut session = Session {
-            epoch: next_epoch(INITIAL_EPOCH),
-            by_id,
-            last_used: now,
-            next_place: 0,
-            places: BTreeMap::new(),
-            entries: BTreeMap::new(),
-        };
-        session.update(wanted.to_vec(), &[]);
-        for ((key, _), news) in wanted.iter().zip(news) {
-            session.remember(key, news);
+    }
+
+    pub fn forget(&mut self, session: i32, key: &PartitionKey) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.forget(key);
+        }
+    }
+
+    /// What a session wants in reading order, from a place on: with the places, to go on behind
+    /// the last one looked at.
+    pub fn wanted(
+        &self,
+        session: i32,
+        from: u64,
+    ) -> impl Iterator<Item = (u64, &PartitionKey, &Interest)> {
+        let session = self.sessions.get(&session).into_iter();
+        let entries = session.flat_map(move |session| session.entries.range(from..));
+        entries.map(|(place, entry)| (*place, &entry.key, &entry.interest))
+    }
+
+    /// Ends a session, if there is one of this id.
+    pub fn end(&mut self, session: i32) {
+        if let Some(session) = self.sessions.remove(&session)
+            && session.entries.len() > ENTRIES_DROPPED_INLINE
+        {
+            self.retired.push(session);
+        }
+    }
+
+    /// Sessions that are over and take long to drop.
+    pub fn take_retired(&mut self) -> Vec<Session> {
+        std::mem::take(&mut self.retired)
+    }
+
+    /// Whether there would be room for a session of so many partitions.
+    pub fn has_room(&self, now: Instant, partitions: usize) -> bool {
+        partitions > 0 && self.room(now, partitions) != Room::None
+    }
+
+    /// Takes a session that was made of a full fetch, if there is room; returns its id or 0.
+    pub fn adopt(&mut self, now: Instant, random: u64, session: Session) -> i32 {
+        match self.room(now, session.entries.len()) {
+            Room::Free => {}
+            Room::InsteadOf(other) => self.end(other),
+            Room::None => return 0,
         }
         let mut id = (random & 0x7fff_ffff) as i32;
         while id == 0 || self.sessions.contains_key(&id) {
@@ -186,44 +234,66 @@ impl SessionCache {
         self.sessions.get_mut(&session).is_none_or(|session| session.tell(key, news))
     }
 
-    /// Drops the least recently used session when it was idle for long, else the smallest one if
-    /// it is smaller than the new one. False when the newcomer has to do without a session.
-    fn make_room(&mut self, now: Instant, partitions: usize) -> bool {
+    /// The least recently used session gives way when it was idle for long, else the smallest one
+    /// if it is smaller than the new one.
+    fn room(&self, now: Instant, partitions: usize) -> Room {
         if self.sessions.len() < self.capacity {
-            return true;
+            return Room::Free;
         }
         let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last_used);
-        let Some((&oldest, session)) = oldest else { return false };
+        let Some((&oldest, session)) = oldest else { return Room::None };
         if now.since(session.last_used) >= EVICTION_IDLE {
-            self.sessions.remove(&oldest);
-            return true;
+            return Room::InsteadOf(oldest);
         }
         let smallest = self.sessions.iter().min_by_key(|(_, session)| session.entries.len());
         match smallest {
-            Some((&id, session)) if session.entries.len() < partitions => {
-                self.sessions.remove(&id);
-                true
-            }
-            _ => false,
+            Some((&id, session)) if session.entries.len() < partitions => Room::InsteadOf(id),
+            _ => Room::None,
         }
     }
 }
 
+/// Where a new session would go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Free,
+    InsteadOf(i32),
+    None,
+}
+
 impl Session {
-    fn update(&mut self, wanted: Vec<(PartitionKey, Interest)>, forgotten: &[PartitionKey]) {
-        for (key, interest) in wanted {
-            match self.places.get(&key).and_then(|place| self.entries.get_mut(place)) {
-                Some(entry) => {
-                    let name = interest.name.clone().or(entry.interest.name.take());
-                    entry.interest = Interest { name, ..interest };
-                }
-                None => self.append(Entry { key, interest, told: None }),
-            }
+    /// One without partitions, that the client is yet to be told of.
+    pub fn new(now: Instant, by_id: bool) -> Session {
+        Session {
+            epoch: next_epoch(INITIAL_EPOCH),
+            by_id,
+            last_used: now,
+            next_place: 0,
+            places: BTreeMap::new(),
+            entries: BTreeMap::new(),
         }
-        for key in forgotten {
-            if let Some(place) = self.places.remove(key) {
-                self.entries.remove(&place);
+    }
+
+    /// A partition that the session has not yet, and what the answer says of it.
+    pub fn add(&mut self, key: PartitionKey, interest: Interest, news: &News) {
+        let mut entry = Entry { key, interest, told: None };
+        entry.tell(news);
+        self.append(entry);
+    }
+
+    fn update(&mut self, key: PartitionKey, interest: Interest) {
+        match self.places.get(&key).and_then(|place| self.entries.get_mut(place)) {
+            Some(entry) => {
+                let name = interest.name.clone().or(entry.interest.name.take());
+                entry.interest = Interest { name, ..interest };
             }
+            None => self.append(Entry { key, interest, told: None }),
+        }
+    }
+
+    fn forget(&mut self, key: &PartitionKey) {
+        if let Some(place) = self.places.remove(key) {
+            self.entries.remove(&place);
         }
     }
 
@@ -233,48 +303,29 @@ impl Session {
         self.next_place += 1;
     }
 
-    fn wanted(&self) -> Vec<(PartitionKey, Interest)> {
-        self.entries.values().map(|entry| (entry.key.clone(), entry.interest.clone())).collect()
-    }
-
     /// Records what is told; true when the client does not know it yet.
     fn tell(&mut self, key: &PartitionKey, news: &News) -> bool {
-        let is_news = self.remember(key, news);
+        let Some(&place) = self.places.get(key) else { return true };
+        let Some(entry) = self.entries.get_mut(&place) else { return true };
+        let is_news = entry.tell(news);
         if news.bytes > 0
-            && let Some(place) = self.places.get(key).copied()
             && let Some(entry) = self.entries.remove(&place)
         {
             self.append(entry);
         }
         is_news
     }
-
-    fn remember(&mut self, key: &PartitionKey, news: &News) -> bool {
-        let entry = self.places.get(key).and_then(|place| self.entries.get_mut(place));
-        let Some(entry) = entry else { return true };
-        let positions = (news.high_watermark, news.log_start_offset);
-        let failed = news.error != ErrorCode::NONE;
-        let is_news = news.bytes > 0 || failed || news.diverging || entry.told != Some(positions);
-        // After an error the next good answer is news again.
-        entry.told = if failed { None } else { Some(positions) };
-        is_news
-    }
 }
 
-/// The last mention of a partition counts, at the place of the first.
-fn without_repeats(wanted: Vec<(PartitionKey, Interest)>) -> Vec<(PartitionKey, Interest)> {
-    let mut places: BTreeMap<PartitionKey, usize> = BTreeMap::new();
-    let mut out: Vec<(PartitionKey, Interest)> = Vec::with_capacity(wanted.len());
-    for (key, interest) in wanted {
-        match places.get(&key) {
-            Some(&place) => out[place].1 = interest,
-            None => {
-                places.insert(key.clone(), out.len());
-                out.push((key, interest));
-            }
-        }
+impl Entry {
+    fn tell(&mut self, news: &News) -> bool {
+        let positions = (news.high_watermark, news.log_start_offset);
+        let failed = news.error != ErrorCode::NONE;
+        let is_news = news.bytes > 0 || failed || news.diverging || self.told != Some(positions);
+        // After an error the next good answer is news again.
+        self.told = if failed { None } else { Some(positions) };
+        is_news
     }
-    out
 }
 
 fn next_epoch(epoch: i32) -> i32 {
@@ -284,3 +335,5 @@ fn next_epoch(epoch: i32) -> i32 {
 const INITIAL_EPOCH: i32 = 0;
 const FINAL_EPOCH: i32 = -1;
 const EVICTION_IDLE: std::time::Duration = std::time::Duration::from_secs(120);
+/// A session with more partitions is dropped beside the loop.
+const ENTRIES_DROPPED_INLINE: usize = 1000;

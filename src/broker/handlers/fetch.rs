@@ -12,13 +12,13 @@ use protocol::messages::fetch::{
     PartitionData,
 };
 use protocol::{ErrorCode, Records, Str, Uuid};
-use runtime::time;
+use runtime::{task, time};
 
 use crate::connection::{Answer, Outcome};
-use crate::dispatch::{Context, pause_if_long};
+use crate::dispatch::{Context, Pace};
 use crate::fetch::{
-    Begun, Interest, Kind, Limits, News, PartitionKey, PartitionRead, ReadPlan, Reference,
-    TopicKey, read_all,
+    Begun, Interest, Kind, Limits, News, PartitionKey, PartitionRead, ReadPlan, Reads, Reference,
+    Session, Target, TopicKey, Wanted, read_all,
 };
 
 pub async fn handle(cx: Context, request: FetchRequest) -> Outcome {
@@ -46,19 +46,17 @@ async fn fetch(cx: Context, request: FetchRequest) -> Outcome {
     let limits = limits(&cx, &request);
     let wait = Duration::from_millis(request.max_wait_ms.max(0) as u64);
     let min_bytes = request.min_bytes;
-    let (wanted, forgotten) = interests(&cx, request, by_id).await;
-    let begun = {
-        let mut sessions = cx.slot.sessions.borrow_mut();
-        sessions.begin(time::now(), reference, by_id, wanted, &forgotten)
-    };
-    let begun = match begun {
+    let begun = cx.slot.sessions.borrow_mut().begin(time::now(), reference, by_id);
+    let mut begun = match begun {
         Ok(begun) => begun,
         Err(refused) => return refuse_session(&cx, refused.0),
     };
+    let mut plan = plan(&cx, request, by_id, &mut begun).await;
+    drop_retired(&cx).await;
     let mut waited = Duration::ZERO;
     let deadline = time::now() + wait;
-    let reads = read_or_wait(&cx, &begun, limits, min_bytes, (deadline, &mut waited)).await;
-    match answer(&cx, begun, (by_id, limits), reads).await {
+    let reads = read_or_wait(&cx, &mut plan, limits, min_bytes, (deadline, &mut waited)).await;
+    match answer(&cx, begun, (by_id, limits), plan, reads).await {
         Outcome::Reply(answer) => Outcome::Reply(Answer { waited, ..answer }),
         other => other,
     }
@@ -73,13 +71,11 @@ fn limits(cx: &Context, request: &FetchRequest) -> Limits {
     Limits { bytes_max, committed_only: request.isolation_level == 1 }
 }
 
-async fn interests(
-    cx: &Context,
-    request: FetchRequest,
-    by_id: bool,
-) -> (Vec<(PartitionKey, Interest)>, Vec<PartitionKey>) {
+/// Everything to read; a session hears what the request changes in it.
+async fn plan(cx: &Context, request: FetchRequest, by_id: bool, begun: &mut Begun) -> ReadPlan {
     let image = cx.slot.image();
-    let mut wanted = Vec::new();
+    let sessions = &cx.slot.sessions;
+    let (mut listed, mut pace) = (Wanted::default(), Pace::default());
     for topic in request.topics {
         let name = by_id.then(|| image.topic_by_id(topic.topic_id)).flatten();
         let name = name.map(|topic| topic.name.clone());
@@ -92,20 +88,39 @@ async fn interests(
                 last_fetched_epoch: each.last_fetched_epoch,
                 name: name.clone(),
             };
-            wanted.push((PartitionKey { topic: key.clone(), index: each.partition }, interest));
-            if wanted.len().is_multiple_of(PIECE_PARTITIONS) {
-                pause_if_long().await;
+            let key = PartitionKey { topic: key.clone(), index: each.partition };
+            match begun.kind {
+                Kind::Incremental => sessions.borrow_mut().update(begun.session, key, interest),
+                Kind::Full | Kind::Sessionless => listed.add(key, interest),
             }
+            pace.turn().await;
         }
     }
-    let mut forgotten = Vec::new();
-    for topic in request.forgotten_topics_data {
-        let key = topic_key(by_id, topic.topic, topic.topic_id);
-        let keys = topic.partitions.into_iter();
-        forgotten.extend(keys.map(|index| PartitionKey { topic: key.clone(), index }));
-        pause_if_long().await;
+    if begun.kind != Kind::Incremental {
+        return ReadPlan::of_list(&cx.slot, listed).await;
     }
-    (wanted, forgotten)
+    for topic in request.forgotten_topics_data {
+        let topic_key = topic_key(by_id, topic.topic, topic.topic_id);
+        for index in topic.partitions {
+            let key = PartitionKey { topic: topic_key.clone(), index };
+            sessions.borrow_mut().forget(begun.session, &key);
+            pace.turn().await;
+        }
+    }
+    let plan = ReadPlan::of_session(&cx.slot, begun.session).await;
+    if plan.is_empty() {
+        sessions.borrow_mut().end(begun.session);
+        *begun = Begun { session: 0, kind: Kind::Sessionless };
+    }
+    plan
+}
+
+/// Large sessions that are over are dropped beside the loop.
+async fn drop_retired(cx: &Context) {
+    let retired = cx.slot.sessions.borrow_mut().take_retired();
+    if !retired.is_empty() {
+        task::blocking(move || drop(retired)).await;
+    }
 }
 
 /// Keys outlive the request in a session, so they must not hold on to its frame.
@@ -115,19 +130,17 @@ fn topic_key(by_id: bool, name: Str, id: Uuid) -> TopicKey {
 
 async fn read_or_wait(
     cx: &Context,
-    begun: &Begun,
+    plan: &mut ReadPlan,
     limits: Limits,
     min_bytes: i32,
     (deadline, waited): (time::Instant, &mut Duration),
-) -> Vec<PartitionRead> {
+) -> Reads {
     loop {
-        let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
-        let waiter = plan.listen();
-        let reads = read_all(&plan, limits).await;
-        let bytes: usize = reads.iter().map(|read| read.records.len()).sum();
-        let enough = bytes as i64 >= i64::from(min_bytes) || bytes >= limits.bytes_max;
-        let must_answer = reads.iter().any(PartitionRead::ends_waiting);
-        if enough || must_answer || reads.is_empty() || time::now() >= deadline {
+        let mut waiter = plan.listen().await;
+        let reads = read_all(plan, limits).await;
+        let enough = reads.bytes as i64 >= i64::from(min_bytes) || reads.bytes >= limits.bytes_max;
+        if enough || reads.must_answer || reads.list.is_empty() || time::now() >= deadline {
+            waiter.end().await;
             return reads;
         }
         // What was read so far is read again then: keeping it would pin memory for a waiter.
@@ -136,10 +149,11 @@ async fn read_or_wait(
         let moved = cx.slot.stopping.or(cx.connection.left.or(waiter.moved()));
         let moved = time::within(deadline, moved).await;
         *waited += time::now().since(begun_waiting);
+        waiter.end().await;
+        plan.look_up_again(&cx.slot).await;
         // At the deadline, or when the slot stops or the client goes, what is there is the answer.
         if !matches!(moved, Ok(Some(Some(())))) {
-            let plan = ReadPlan::new(&cx.slot, &begun.wanted).await;
-            return read_all(&plan, limits).await;
+            return read_all(plan, limits).await;
         }
     }
 }
@@ -148,25 +162,23 @@ async fn answer(
     cx: &Context,
     begun: Begun,
     (by_id, limits): (bool, Limits),
-    reads: Vec<PartitionRead>,
+    plan: ReadPlan,
+    reads: Reads,
 ) -> Outcome {
-    let news: Vec<News> = reads.iter().map(news_of).collect();
     let sessions = &cx.slot.sessions;
-    let session_id = match begun.kind {
-        Kind::Full if cx.version() >= FIRST_VERSION_WITH_SESSIONS => {
-            let (now, random) = (time::now(), time::random_u64());
-            sessions.borrow_mut().create(now, random, by_id, &begun.wanted, &news)
-        }
-        _ => begun.session,
-    };
-    let mut response = FetchResponse { session_id, ..FetchResponse::default() };
-    let each = begun.wanted.into_iter().zip(reads).zip(&news);
-    for (place, (((key, _), read), news)) in each.enumerate() {
-        if place % PIECE_PARTITIONS == PIECE_PARTITIONS - 1 {
-            pause_if_long().await;
-        }
-        if begun.kind == Kind::Incremental
-            && !sessions.borrow_mut().is_news(begun.session, &key, news)
+    let makes_session = begun.kind == Kind::Full
+        && cx.version() >= FIRST_VERSION_WITH_SESSIONS
+        && sessions.borrow().has_room(time::now(), plan.len());
+    let mut pace = Pace::default();
+    let mut made = makes_session.then(|| Session::new(time::now(), by_id));
+    let mut response = FetchResponse { session_id: begun.session, ..FetchResponse::default() };
+    for (Target { key, interest, .. }, read) in plan.into_targets().into_iter().zip(reads.list) {
+        pace.turn().await;
+        let news = news_of(&read);
+        if let Some(session) = &mut made {
+            session.add(key.clone(), interest, &news);
+        } else if begun.kind == Kind::Incremental
+            && !sessions.borrow_mut().is_news(begun.session, &key, &news)
         {
             continue;
         }
@@ -182,7 +194,12 @@ async fn answer(
             _ => response.responses.push(topic_response(key.topic, data)),
         }
     }
-    let lease = cx.slot.answer_budget.try_lease(news.iter().map(|it| it.bytes).sum());
+    if let Some(session) = made {
+        let (now, random) = (time::now(), time::random_u64());
+        response.session_id = sessions.borrow_mut().adopt(now, random, session);
+        drop_retired(cx).await;
+    }
+    let lease = cx.slot.answer_budget.try_lease(reads.bytes);
     match cx.reply_long(response).await {
         Outcome::Reply(answer) => Outcome::Reply(Answer { lease, ..answer }),
         other => other,
@@ -274,16 +291,23 @@ fn refuse_session(cx: &Context, error: ErrorCode) -> Outcome {
 
 /// The same error for every partition named, and at the top where the version has room there.
 async fn refuse_all(cx: &Context, request: &FetchRequest, error: ErrorCode) -> Outcome {
-    let responses = request.topics.iter().map(|topic| FetchableTopicResponse {
-        topic: topic.topic.clone(),
-        topic_id: topic.topic_id,
-        partitions: topic.partitions.iter().map(|each| refused(each.partition, error)).collect(),
-    });
+    let (mut responses, mut pace) = (Vec::with_capacity(request.topics.len()), Pace::default());
+    for topic in &request.topics {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for each in &topic.partitions {
+            partitions.push(refused(each.partition, error));
+            pace.turn().await;
+        }
+        responses.push(FetchableTopicResponse {
+            topic: topic.topic.clone(),
+            topic_id: topic.topic_id,
+            partitions,
+        });
+    }
     let error_code = match error {
         ErrorCode::INVALID_REQUEST => error,
         _ => ErrorCode::NONE,
     };
-    let responses = responses.collect();
     cx.reply_long(FetchResponse { error_code, responses, ..FetchResponse::default() }).await
 }
 
@@ -300,8 +324,6 @@ fn refused(index: i32, error: ErrorCode) -> PartitionData {
 
 /// What an answer may hold however little memory is free; it may exceed the budget by this.
 const ANSWER_BYTES_ALWAYS: usize = 64 << 10;
-/// Partitions that are taken from a request in one go.
-const PIECE_PARTITIONS: usize = 1000;
 const FIRST_VERSION_WITH_SESSIONS: i16 = 7;
 const FIRST_VERSION_WITH_IDS: i16 = 13;
 const FIRST_VERSION_WITH_LEADERS: i16 = 16;
