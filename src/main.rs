@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use broker::cli::Cli;
 use clap::{CommandFactory, FromArgMatches};
 
+/// Large buffers of a core lie in huge pages.
+#[global_allocator]
+static ALLOCATOR: broker::Allocator = broker::Allocator;
+
 fn main() -> ExitCode {
     let program = Cli::command().subcommand(perf::command()).subcommand(perf::tune::command());
     let matches = program.get_matches();

@@ -38,6 +38,9 @@ def build(program=None):
 class Broker:
     """One broker process. `cgroup` is a folder whose limits it shall live under."""
 
+    # Those whose processes run or are paused.
+    started = []
+
     def __init__(self, options, name, port, folder=None, cgroup=None):
         self.options, self.name, self.port, self.cgroup = options, name, port, cgroup
         self.data = (folder or options.work) / name
@@ -75,10 +78,16 @@ class Broker:
         with open(self.log(), "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL, start_new_session=True)
+        Broker.started.append(self)
         return self
 
     def start(self):
+        """Runs it, and pauses the others: what a broker does by itself is in nobody else's time."""
+        for other in Broker.started:
+            if other is not self:
+                other.pause()
         if self.alive:
+            self.process.send_signal(signal.SIGCONT)
             return self
         check_port(self.port)
         self.prepare()
@@ -90,9 +99,16 @@ class Broker:
             time.sleep(0.02)
         return self
 
+    def pause(self):
+        if self.alive:
+            self.process.send_signal(signal.SIGSTOP)
+
     def end(self, how=signal.SIGTERM):
+        if self in Broker.started:
+            Broker.started.remove(self)
         if self.alive:
             self.process.send_signal(how)
+            self.process.send_signal(signal.SIGCONT)
             try:
                 self.process.wait(60)
             except subprocess.TimeoutExpired:
@@ -155,6 +171,8 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 log.segment.delete.delay.ms=1000
+# It is paused while another broker is measured, and shall not take that for its own death.
+broker.session.timeout.ms=3600000
 """)
         tool = java("kafka.tools.StorageTool", heap=("-Xmx256M",))
         cluster = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True)

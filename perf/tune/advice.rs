@@ -70,6 +70,12 @@ fn memory(machine: &Machine, slots: usize, advice: &mut Advice) {
         let line = "There is too little memory for so many cores: use fewer, or add memory.";
         advice.administrator.push(line.to_owned());
     }
+    if machine.huge_pages.as_deref() == Some("never") {
+        let line = "Huge pages are switched off: large writes and reads cost more CPU, and go to \
+                    the disk in small pieces. \
+                    echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+        advice.administrator.push(line.to_owned());
+    }
 }
 
 fn disk(machine: &Machine, advice: &mut Advice) {

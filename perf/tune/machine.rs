@@ -26,6 +26,8 @@ pub struct Machine {
     /// Cores that the scheduler leaves alone (`isolcpus`).
     pub isolated: String,
     pub memory_bytes: u64,
+    /// Who gets huge pages without asking for each of them: "always", "madvise" or "never".
+    pub huge_pages: Option<String>,
     pub limits: Limits,
     pub disk: Disk,
     pub networks: Vec<Network>,
@@ -79,6 +81,8 @@ impl Machine {
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             isolated: read("/sys/devices/system/cpu/isolated").unwrap_or_default(),
             memory_bytes: memory_bytes().unwrap_or(0),
+            huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled")
+                .map(|text| chosen(&text).to_owned()),
             limits,
             disk: Disk { file_system, device: device_of(folder), speed },
             networks: networks(),
@@ -97,6 +101,7 @@ impl Machine {
             ("NUMA", format!("{} node(s): {}", self.nodes.len(), self.nodes.join(" | "))),
             ("governor", self.governor.clone().unwrap_or_else(unknown)),
             ("memory", format!("{:.1} GiB", self.memory_bytes as f64 / GIB)),
+            ("huge pages", self.huge_pages.clone().unwrap_or_else(unknown)),
             ("limits", limit_words(self.limits)),
             (
                 "file system",
@@ -161,6 +166,12 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
+/// The word in brackets, as the kernel marks the choice in force; else all of it.
+fn chosen(text: &str) -> &str {
+    let marked = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    marked.map_or(text, |(marked, _)| marked)
+}
+
 fn names(folder: impl AsRef<Path>) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> =
@@ -194,10 +205,9 @@ fn device_of(folder: &Path) -> Option<Device> {
     let disk = Some(path).filter(has_queue).or_else(|| parent.filter(has_queue))?;
     let queue = |name: &str| read(disk.join("queue").join(name)).unwrap_or_default();
     let schedulers = queue("scheduler");
-    let chosen = schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Some(Device {
         name: disk.file_name()?.to_string_lossy().into_owned(),
-        scheduler: chosen.map_or(schedulers.as_str(), |(chosen, _)| chosen).to_owned(),
+        scheduler: chosen(&schedulers).to_owned(),
         rotational: queue("rotational") == "1",
         write_cache: queue("write_cache"),
         poll_queues: queue("io_poll") == "1",

@@ -25,3 +25,7 @@ pub mod shard;
 pub mod slot;
 pub mod startup;
 pub mod top;
+
+/// What the program makes its global allocator.
+#[cfg(not(sim))]
+pub use runtime::Allocator;

@@ -12,6 +12,8 @@ pub struct Config {
     pub cpus: Vec<usize>,
     /// Bytes of registered I/O memory per executor; beyond it buffers come from the heap.
     pub io_memory: usize,
+    /// Bytes of huge pages for large buffers per executor; beyond them they come from the heap.
+    pub huge_pages: usize,
     /// Entries of each executor's submission ring.
     pub ring_depth: usize,
     /// How long an idle executor polls before it sleeps in the kernel.
@@ -26,6 +28,7 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreConfig {
     pub io_memory: usize,
+    pub huge_pages: usize,
     pub ring_depth: usize,
     pub spin: Duration,
 }
@@ -36,6 +39,7 @@ impl Config {
         Config {
             cpus,
             io_memory: 1 << 20,
+            huge_pages: 0,
             ring_depth: 128,
             spin: Duration::ZERO,
             watchdog: Duration::from_secs(10),
@@ -45,8 +49,12 @@ impl Config {
 
     /// What executor `index` is started with.
     pub fn of(&self, index: usize) -> CoreConfig {
-        let shared =
-            CoreConfig { io_memory: self.io_memory, ring_depth: self.ring_depth, spin: self.spin };
+        let shared = CoreConfig {
+            io_memory: self.io_memory,
+            huge_pages: self.huge_pages,
+            ring_depth: self.ring_depth,
+            spin: self.spin,
+        };
         self.own.get(&index).copied().unwrap_or(shared)
     }
 }

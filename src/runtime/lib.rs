@@ -14,6 +14,8 @@ mod deadline;
 mod disk;
 mod event;
 mod host;
+#[cfg(not(sim))]
+mod hugepages;
 mod instant;
 mod once;
 mod queue;
@@ -34,6 +36,8 @@ pub use crate::back::process::{
     abort, copied, raise_limits, reached, run, sabotaged, shutdown_requested, stats,
 };
 pub use crate::host::{Config, Core, CoreConfig, Exit, Limits};
+#[cfg(not(sim))]
+pub use crate::hugepages::Allocator;
 pub use crate::statistics::Stats;
 
 /// Tasks of one core.

@@ -40,6 +40,7 @@ fn machine() -> Machine {
         governor: Some("performance".to_owned()),
         isolated: String::new(),
         memory_bytes: 64 << 30,
+        huge_pages: Some("madvise".to_owned()),
         limits: Limits { open_files: 1 << 20, memlock: u64::MAX },
         disk: Disk { file_system, device: Some(device), speed: Some(speed) },
         networks: vec![network],
@@ -90,6 +91,7 @@ fn what_only_the_administrator_can_change_is_named() {
     let good = machine();
     let mut machine = good.clone();
     machine.governor = Some("powersave".to_owned());
+    machine.huge_pages = Some("never".to_owned());
     machine.nodes = vec!["0-3".to_owned(), "4-7".to_owned()];
     machine.limits = Limits { open_files: 1024, memlock: 8 << 20 };
     machine.disk.file_system.direct_io = false;
@@ -97,7 +99,7 @@ fn what_only_the_administrator_can_change_is_named() {
     machine.networks[0].interrupts = vec!["0".to_owned(); 8];
     let words =
         ["powersave", "2 NUMA", "1024 open files", "memlock", "no direct I/O", "mq-deadline"];
-    for words in words.into_iter().chain(["spread its 8 receive queues"]) {
+    for words in words.into_iter().chain(["spread its 8 receive queues", "Huge pages"]) {
         assert!(told(&machine, words), "{words}: {:?}", advise(&machine).administrator);
         assert!(!told(&good, words), "{words}");
     }

@@ -63,7 +63,8 @@ pub fn serve(config: ServeConfig) -> Result<ExitCode, StartError> {
             let tuning = host.tuning(SlotIndex(slot));
             let io_memory = tuning.io_memory.unwrap_or(limits.io_memory(usize::from(slots)));
             let (ring_depth, spin) = (tuning.ring_depth, tuning.spin);
-            (usize::from(slot), CoreConfig { io_memory, ring_depth, spin })
+            let huge_pages = tuning.memory as usize;
+            (usize::from(slot), CoreConfig { io_memory, huge_pages, ring_depth, spin })
         })
         .collect();
     match runtime::run(executors, move |core| slot::run(core, host.clone())) {

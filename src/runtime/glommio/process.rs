@@ -21,6 +21,7 @@ use super::time;
 use super::warden::Warden;
 use crate::event::Event;
 use crate::host::{Config, Core, Exit, Limits};
+use crate::hugepages;
 use crate::instant::Instant;
 use crate::race::{Either, race};
 use crate::statistics::Stats;
@@ -178,6 +179,7 @@ where
     let control = &controls[index];
     let cpu = config.cpus[index];
     let own = config.of(index);
+    hugepages::serve_this_core(own.huge_pages);
     let executor = LocalExecutorBuilder::new(Placement::Fixed(cpu))
         .name("core")
         .io_memory(own.io_memory)

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod files;
+mod huge_pages;
 mod mesh;
 mod names;
 mod net;

@@ -16,7 +16,7 @@ pub struct Ended {
     pub stderr: String,
 }
 
-const APART: &str = "RUNTIME_TEST_APART";
+pub const APART: &str = "RUNTIME_TEST_APART";
 
 /// Runs `body` in a process of its own, as the same test of the same program.
 pub fn apart(test: &str, body: fn()) -> Child {
