@@ -49,14 +49,37 @@ impl EnvelopeError {
 /// Frames `payload` so that `open` can tell every changed byte.
 pub fn seal(purpose: Purpose, payload: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(FRAME_BYTES + payload.len());
-    file.extend_from_slice(&purpose.letters);
-    file.extend_from_slice(&purpose.version.to_be_bytes());
-    file.extend_from_slice(&[0, 0]);
-    file.extend_from_slice(&(payload.len() as u64).to_be_bytes());
+    let (mut sealing, head) = Sealing::begin(purpose, payload.len() as u64);
+    file.extend_from_slice(&head);
+    sealing.add(payload);
     file.extend_from_slice(payload);
-    let checksum = crc32c::crc32c(&file);
-    file.extend_from_slice(&checksum.to_be_bytes());
+    file.extend_from_slice(&sealing.end());
     file
+}
+
+/// Frames a payload that comes in pieces, of which only the length is known.
+pub struct Sealing {
+    checksum: u32,
+}
+
+impl Sealing {
+    /// What stands before the payload.
+    pub fn begin(purpose: Purpose, payload_bytes: u64) -> (Sealing, [u8; HEAD_BYTES]) {
+        let mut head = [0; HEAD_BYTES];
+        head[..4].copy_from_slice(&purpose.letters);
+        head[4..6].copy_from_slice(&purpose.version.to_be_bytes());
+        head[8..].copy_from_slice(&payload_bytes.to_be_bytes());
+        (Sealing { checksum: crc32c::crc32c(&head) }, head)
+    }
+
+    pub fn add(&mut self, piece: &[u8]) {
+        self.checksum = crc32c::crc32c_append(self.checksum, piece);
+    }
+
+    /// What stands behind the payload.
+    pub fn end(&self) -> [u8; 4] {
+        self.checksum.to_be_bytes()
+    }
 }
 
 /// The payload of a sealed file and the version it was written in.
@@ -144,5 +167,5 @@ impl<'a> PayloadReader<'a> {
     }
 }
 
-const HEAD_BYTES: usize = 16;
+pub const HEAD_BYTES: usize = 16;
 const FRAME_BYTES: usize = HEAD_BYTES + 4;

@@ -20,8 +20,9 @@ use runtime::file::FsError;
 use runtime::local::Queue;
 
 use super::files::{StateError, StateFile};
+use super::format::ENTRY_HEAD_BYTES;
 use super::journal_dir;
-use super::leftover::{FoundEntry, Leftover};
+use super::leftover::{FoundEntry, Leftover, LeftoverWriter};
 use super::pending::{LogKey, Pending};
 use super::scan::{self, Reading, ScanError, Scanned, Seen};
 use super::segment_end::{Refused, apply};
@@ -128,7 +129,7 @@ impl Plan<'_> {
                 }
             };
             let more = entries.more(&mut take).await?;
-            outcome.note_held(&gathered);
+            outcome.note_held(gathered.bytes);
             if !more || gathered.bytes >= self.storage.config().replay_bytes_max {
                 self.apply(std::mem::take(&mut gathered), outcome).await?;
             }
@@ -191,22 +192,85 @@ impl Plan<'_> {
         }
         outcome.replayed.damaged.sort_unstable();
         outcome.replayed.damaged.dedup();
-        while !leaving.is_empty() {
-            let some = self.as_many_as_fit(&mut leaving, outcome);
+        let room = self.storage.config().replay_bytes_max as u64;
+        let (large, mut small): (Vec<_>, Vec<_>) =
+            leaving.into_iter().partition(|(key, _)| self.bytes_left_over(key, outcome) > room);
+        for (key, reason) in large {
+            let Some(dir) = self.note_offline(&key, &reason, outcome) else { continue };
+            self.store_in_pieces(key, &reason, &dir, outcome).await?;
+        }
+        while !small.is_empty() {
+            let some = self.as_many_as_fit(&mut small, outcome);
             let mut gathered = self.gather(&some, outcome).await?;
             let mut work = Vec::with_capacity(some.len());
             for (key, reason) in some {
-                let Some(log) = self.logs.get(&key) else { continue };
-                let Identity { partition, .. } = log.identity;
-                let name = crate::directory::log_dir_name(&log.topic, partition);
-                outcome.replayed.offline.push((name, reason.clone()));
+                let Some(dir) = self.note_offline(&key, &reason, outcome) else { continue };
                 let entries = gathered.logs.remove(&key).unwrap_or_default();
-                let dir = self.storage.log_dir(&log.topic, partition);
                 work.push((dir, Leftover { reason, entries }));
             }
             store_all(work).await?;
         }
         Ok(())
+    }
+
+    /// Says that a log goes offline; gives its directory.
+    fn note_offline(&self, key: &LogKey, reason: &str, outcome: &mut Outcome) -> Option<PathBuf> {
+        let log = self.logs.get(key)?;
+        let Identity { partition, .. } = log.identity;
+        let name = crate::directory::log_dir_name(&log.topic, partition);
+        outcome.replayed.offline.push((name, reason.to_owned()));
+        Some(self.storage.log_dir(&log.topic, partition))
+    }
+
+    /// At most so many bytes of batches go into a log's leftover file.
+    fn bytes_left_over(&self, key: &LogKey, outcome: &Outcome) -> u64 {
+        match outcome.refused.contains_key(key) {
+            true => self.pending.bytes_of(key),
+            false => 0,
+        }
+    }
+
+    /// The entries of one log that may not all be in memory: the journals are read to know how
+    /// many they are, and once more to write them.
+    async fn store_in_pieces(
+        &self,
+        key: LogKey,
+        reason: &str,
+        dir: &Path,
+        outcome: &mut Outcome,
+    ) -> Result<(), ScanError> {
+        let (mut count, mut bytes) = (0, 0);
+        let mut entries = self.entries();
+        while entries
+            .more(&mut |entry| {
+                if entry.key() == key {
+                    count += 1;
+                    bytes += (ENTRY_HEAD_BYTES + entry.batches.len()) as u64;
+                }
+            })
+            .await?
+        {}
+        let mut file = LeftoverWriter::create(dir, reason, count, bytes).await?;
+        let (mut entries, mut piece) = (self.entries(), Vec::new());
+        loop {
+            let more = entries
+                .more(&mut |entry| {
+                    if entry.key() == key {
+                        piece.extend_from_slice(&entry.head.encode());
+                        piece.extend_from_slice(entry.batches);
+                    }
+                })
+                .await?;
+            outcome.note_held(piece.len());
+            if !piece.is_empty() {
+                file.write(&piece).await?;
+                runtime::reached("journal: one piece left over");
+                piece.clear();
+            }
+            if !more {
+                return Ok(file.finish().await?);
+            }
+        }
     }
 
     /// Takes those from the front whose entries may be in memory together, and at least one.
@@ -218,8 +282,7 @@ impl Plan<'_> {
         let mut room = self.storage.config().replay_bytes_max as u64;
         let mut count = 0;
         for (key, _) in leaving.iter() {
-            let refused = outcome.refused.contains_key(key);
-            let bytes = if refused { self.pending.bytes_of(key) } else { 0 };
+            let bytes = self.bytes_left_over(key, outcome);
             if bytes > room && count > 0 {
                 break;
             }
@@ -249,15 +312,15 @@ impl Plan<'_> {
                 })
                 .await?
         {}
-        outcome.note_held(&gathered);
+        outcome.note_held(gathered.bytes);
         Ok(gathered)
     }
 }
 
 impl Outcome {
-    fn note_held(&mut self, gathered: &Gathered) {
+    fn note_held(&mut self, bytes: usize) {
         let most = &mut self.replayed.held_bytes_max;
-        *most = gathered.bytes.max(*most);
+        *most = bytes.max(*most);
     }
 }
 

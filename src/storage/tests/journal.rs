@@ -406,6 +406,37 @@ fn what_is_refused_in_pieces_is_kept_as_a_whole() {
     });
 }
 
+/// Far more than may be in memory, of one log.
+#[test]
+fn what_is_refused_is_not_all_in_memory_while_it_is_kept() {
+    run(|root| async move {
+        let dir = live(&root).await;
+        let storage = storage_with(&dir, Some(JournalConfig { bytes: 4 << 20, ..CONFIG }));
+        storage.open_journal(0).await.unwrap();
+        let log = create(&storage, 1).await;
+        warm_up(&storage, &log).await;
+        for round in 0..100 {
+            append(&log, &batch(round, 1, 6000)).await;
+        }
+        let image = crash(&dir, "image");
+        let segment = image.join("topic1-0/00000000000000000000.log");
+        let bytes = std::fs::read(&segment).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+        let (again, replayed) = start_with_little_memory(&image).await;
+        assert_eq!(replayed.offline.len(), 1, "{replayed:?}");
+        // As much as there may be, and then what is in one more file.
+        let most = REPLAY_BYTES + (512 << 10);
+        let kept = std::fs::metadata(image.join("topic1-0/undestaged")).unwrap().len();
+        assert!(kept as usize > most, "{kept}");
+        assert!((1..most).contains(&replayed.held_bytes_max), "{replayed:?}");
+        assert!(!image.join("topic1-0/undestaged.tmp").exists());
+        assert!(open(&again, 1).await.is_err());
+        std::fs::write(&segment, bytes).unwrap();
+        let opened = open(&again, 1).await.unwrap();
+        assert_eq!(read_all(&opened, 0).await, read_all(&log, 0).await);
+    });
+}
+
 #[test]
 fn entries_of_a_log_that_is_gone_are_dropped() {
     run(|root| async move {
