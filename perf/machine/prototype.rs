@@ -36,23 +36,53 @@ use super::{Finding, Place};
 use crate::options::Bench;
 use crate::run;
 
-/// Loads and what the findings are called; as in `perf/compare`.
-const LOADS: &[(&str, usize, &str)] = &[
-    ("8 x 5 x 64 KiB", 8, "--connections 8 --batch-bytes 64KiB"),
-    ("16 x 5 x 16 KiB", 16, "--connections 16 --batch-bytes 16KiB"),
-    ("64 x 5 x 1 KiB", 64, "--connections 64 --records-per-batch 1"),
-    ("1 x 1 x 1 KiB", 1, "--connections 1 --in-flight 1 --records-per-batch 1"),
+/// A load that it gets; as in `perf/compare`, but for those that bound other rows.
+struct Load {
+    /// What the findings are called.
+    name: &'static str,
+    partitions: usize,
+    mode: Mode,
+    arguments: &'static str,
+}
+
+const LOADS: &[Load] = &[
+    Load::durable("8 x 5 x 64 KiB", 8, "--connections 8 --batch-bytes 64KiB"),
+    Load::durable("16 x 5 x 16 KiB", 16, "--connections 16 --batch-bytes 16KiB"),
+    Load::durable(
+        "40 x 2 x 25 x 16 KiB",
+        1000,
+        "--connections 40 --in-flight 2 --batch-bytes 16KiB --partitions-per-request 25 \
+         --warm-up 4s",
+    ),
+    Load::durable("64 x 5 x 1 KiB", 64, "--connections 64 --records-per-batch 1"),
+    Load::durable("64 x 1 x 1 KiB", 64, "--connections 64 --in-flight 1 --records-per-batch 1"),
+    Load::durable("1 x 1 x 1 KiB", 1, "--connections 1 --in-flight 1 --records-per-batch 1"),
+    Load {
+        name: "1 x 1 x 1 KiB to the page cache",
+        mode: Mode::Buffered,
+        ..Load::durable("", 1, "--connections 1 --in-flight 1 --records-per-batch 1")
+    },
 ];
+
+/// Times as long as other measurements: a disk takes a while to show what it does in the mean.
+const TIMES_AS_LONG: f64 = 3.0;
+
+impl Load {
+    const fn durable(name: &'static str, partitions: usize, arguments: &'static str) -> Load {
+        Load { name, partitions, mode: Mode::DirectSync, arguments }
+    }
+}
 
 pub(super) fn measure(place: &Place, folder: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut found = Vec::new();
-    for (name, partitions, load) in LOADS {
-        let prototype = Prototype::start(place.broker(), folder, *partitions)?;
+    for load in LOADS {
+        let prototype = Prototype::start(place.broker(), folder, load.partitions, load.mode)?;
         let line = format!(
-            "bench produce {load} --topic bare --bootstrap {} --load-cpus {} --duration {}s",
+            "bench produce {} --topic bare --bootstrap {} --load-cpus {} --duration {}s",
+            load.arguments,
             prototype.address(),
             place.load_cpu,
-            place.seconds.as_secs_f64()
+            place.seconds.as_secs_f64() * TIMES_AS_LONG
         );
         let command = Bench::augment_subcommands(Command::new("bench"));
         let matches = command.try_get_matches_from(line.split_whitespace())?;
@@ -62,7 +92,7 @@ pub(super) fn measure(place: &Place, folder: &Path) -> anyhow::Result<Vec<Findin
         let outcome = run::produce(&args)?;
         let (sent, seconds) = (outcome.totals.sent, outcome.seconds());
         let median = outcome.totals.answers.value_at_quantile(0.5) as f64 / 1e6;
-        let title = format!("bare prototype, {name}");
+        let title = format!("bare prototype, {}", load.name);
         let requests = sent.requests as f64 / seconds;
         found.push(Finding::new(format!("{title}, requests"), requests, "1/s"));
         let bytes = sent.bytes as f64 / seconds / 1e6;
@@ -132,7 +162,12 @@ pub struct Prototype {
 
 impl Prototype {
     /// With files of its own below `folder`.
-    pub fn start(config: Config, folder: &Path, partitions: usize) -> anyhow::Result<Prototype> {
+    pub fn start(
+        config: Config,
+        folder: &Path,
+        partitions: usize,
+        mode: Mode,
+    ) -> anyhow::Result<Prototype> {
         let folder = folder.join("prototype");
         std::fs::create_dir_all(&folder)?;
         let files = folder.clone();
@@ -140,7 +175,7 @@ impl Prototype {
             let files = files.clone();
             async move {
                 let address = listener.local_addr();
-                match Bare::open(&files, partitions, address).await {
+                match Bare::open(&files, partitions, mode, address).await {
                     Ok(bare) => accept(listener, Rc::new(bare)).await,
                     Err(why) => runtime::abort(&format!("the prototype: {why:#}")),
                 }
@@ -167,13 +202,19 @@ struct Bare {
 }
 
 impl Bare {
-    async fn open(folder: &Path, partitions: usize, address: SocketAddr) -> anyhow::Result<Bare> {
+    async fn open(
+        folder: &Path,
+        partitions: usize,
+        mode: Mode,
+        address: SocketAddr,
+    ) -> anyhow::Result<Bare> {
+        let ahead = (ALLOCATED / partitions as u64).min(ALLOCATED_AHEAD);
         let mut opened = Vec::new();
         for index in 0..partitions {
             let path = folder.join(index.to_string());
-            let file = File::create_new(path, Mode::DirectSync).await?;
+            let file = File::create_new(path, mode).await?;
             let partition = Rc::new(Partition::default());
-            runtime::task::spawn(write(file, Rc::clone(&partition)));
+            runtime::task::spawn(write(file, ahead, Rc::clone(&partition)));
             opened.push(partition);
         }
         Ok(Bare { address, partitions: opened })
@@ -210,7 +251,7 @@ impl Partition {
     }
 }
 
-async fn write(file: File, partition: Rc<Partition>) {
+async fn write(file: File, ahead: u64, partition: Rc<Partition>) {
     let mut tail: Vec<u8> = Vec::with_capacity(ALIGNMENT);
     let (mut offset, mut allocated) = (0u64, 0u64);
     loop {
@@ -234,7 +275,7 @@ async fn write(file: File, partition: Rc<Partition>) {
         let end = offset + buffer.len() as u64;
         let result = async {
             if end > allocated {
-                allocated = end + ALLOCATED_AHEAD;
+                allocated = end + ahead;
                 file.preallocate(allocated).await?;
             }
             file.write_at(offset, buffer.freeze()).await
@@ -403,6 +444,8 @@ fn metadata(bare: &Bare) -> MetadataResponse {
 
 const RECEIVE_BYTES: usize = 256 << 10;
 const WRITE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a file, and of all files together, that are allocated before they are needed.
 const ALLOCATED_AHEAD: u64 = 16 << 20;
+const ALLOCATED: u64 = 4 << 30;
 const ANSWERS_MAX: usize = 1024;
 const ANSWER_BYTES_GUESS: usize = 128;
