@@ -64,7 +64,7 @@ class Broker:
     def command(self):
         raise NotImplementedError
 
-    def prepare(self):
+    def prepare(self, pausable=True):
         """Everything that has to be there before a first start."""
 
     def log(self):
@@ -82,10 +82,7 @@ class Broker:
         return self
 
     def start(self):
-        """Runs it, and pauses the others: what a broker does by itself is in nobody else's time."""
-        for other in Broker.started:
-            if other is not self:
-                other.pause()
+        self.pause_others()
         if self.alive:
             self.process.send_signal(signal.SIGCONT)
             return self
@@ -99,9 +96,11 @@ class Broker:
             time.sleep(0.02)
         return self
 
-    def pause(self):
-        if self.alive:
-            self.process.send_signal(signal.SIGSTOP)
+    def pause_others(self):
+        """What a broker does by itself is in nobody else's time."""
+        for other in Broker.started:
+            if other is not self and other.alive:
+                other.process.send_signal(signal.SIGSTOP)
 
     def end(self, how=signal.SIGTERM):
         if self in Broker.started:
@@ -154,7 +153,7 @@ class Kafka(Broker):
     def command(self):
         return java("kafka.Kafka", str(self.data / "server.properties"))
 
-    def prepare(self):
+    def prepare(self, pausable=True):
         fetch_kafka()
         if (self.data / "server.properties").exists():
             return
@@ -171,9 +170,11 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 log.segment.delete.delay.ms=1000
-# It is paused while another broker is measured, and shall not take that for its own death.
-broker.session.timeout.ms=3600000
 """)
+        if pausable:
+            # Paused while another broker is measured, it shall not take that for its own death.
+            with open(self.data / "server.properties", "a") as properties:
+                properties.write("broker.session.timeout.ms=3600000\n")
         tool = java("kafka.tools.StorageTool", heap=("-Xmx256M",))
         cluster = subprocess.run([*tool, "random-uuid"], capture_output=True, text=True, check=True)
         subprocess.run([*tool, "format", "-t", cluster.stdout.split()[-1],
@@ -206,6 +207,7 @@ class Foreign(Broker):
         return True
 
     def start(self):
+        self.pause_others()
         return self
 
     def end(self, how=None):

@@ -193,7 +193,8 @@ def cold(options, row, variant, brokers):
 def start(options, row, variant, brokers):
     broker = brokers[variant]
     broker.wipe()
-    broker.prepare()
+    broker.prepare(pausable=False)
+    broker.pause_others()
     begun = time.monotonic()
     broker.spawn()
     bench(options, broker, "first", ["produce", "--partitions", 1, "--records", 1,
@@ -206,6 +207,8 @@ def start(options, row, variant, brokers):
 def restart(options, row, variant, brokers):
     broker = brokers[variant]
     broker.wipe()
+    # How long Kafka waits for the broker that was killed is in its time.
+    broker.prepare(pausable=False)
     broker.start()
     bench(options, broker, "restart", ["produce", "--partitions", 10, "--connections", 10,
                                        "--batch-bytes", "64KiB", "--records",

@@ -76,7 +76,8 @@ impl Load {
 pub(super) fn measure(place: &Place, folder: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut found = Vec::new();
     for load in LOADS {
-        let prototype = Prototype::start(place.broker(), folder, load.partitions, load.mode)?;
+        let config = Config { huge_pages: HUGE_PAGE_BYTES_MAX, ..place.broker() };
+        let prototype = Prototype::start(config, folder, load.partitions, load.mode)?;
         let line = format!(
             "bench produce {} --topic bare --bootstrap {} --load-cpus {} --duration {}s",
             load.arguments,
@@ -262,13 +263,11 @@ async fn write(file: File, ahead: u64, partition: Rc<Partition>) {
             continue;
         }
         let bytes = tail.len() + taken.iter().map(Bytes::len).sum::<usize>();
-        let mut buffer = AlignedBuf::zeroed(bytes);
-        buffer[..tail.len()].copy_from_slice(&tail);
-        let mut filled = tail.len();
-        for chunk in &taken {
-            buffer[filled..filled + chunk.len()].copy_from_slice(chunk);
-            filled += chunk.len();
-        }
+        let mut buffer = AlignedBuf::with_room(bytes);
+        buffer.put(&tail);
+        taken.iter().for_each(|chunk| buffer.put(chunk));
+        let filled = buffer.len();
+        buffer.zero_to(buffer.room());
         let whole = filled / ALIGNMENT * ALIGNMENT;
         tail.clear();
         tail.extend_from_slice(&buffer[whole..filled]);
@@ -442,6 +441,8 @@ fn metadata(bare: &Bare) -> MetadataResponse {
     MetadataResponse { brokers: vec![broker], topics: vec![topic], ..MetadataResponse::default() }
 }
 
+/// Its large buffers lie in huge pages, as those of a broker do.
+const HUGE_PAGE_BYTES_MAX: usize = 512 << 20;
 const RECEIVE_BYTES: usize = 256 << 10;
 const WRITE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a file, and of all files together, that are allocated before they are needed.

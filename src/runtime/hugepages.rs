@@ -149,7 +149,7 @@ fn place(pointer: *mut u8) -> Option<(&'static Stretch, u32)> {
 impl Pool {
     fn new(bytes: usize) -> Pool {
         let entries = (bytes / MEAN_BYTES).clamp(1 << 10, 1 << 20) as u32;
-        let pages = (bytes / ALIGNMENT) as u32;
+        let pages = u32::try_from(bytes / ALIGNMENT).unwrap_or(u32::MAX);
         Pool {
             pages: offset_allocator::Allocator::with_max_allocs(pages, entries),
             taken: HashMap::new(),
@@ -160,7 +160,7 @@ impl Pool {
     }
 
     fn take(&mut self, bytes: usize) -> Option<u32> {
-        let pages = bytes.div_ceil(ALIGNMENT) as u32;
+        let pages = u32::try_from(bytes.div_ceil(ALIGNMENT)).ok()?;
         let allocation = self.pages.allocate(pages)?;
         self.taken.insert(allocation.offset, allocation);
         self.each(allocation.offset, pages, |pool, huge, pages| {

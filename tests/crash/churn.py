@@ -10,8 +10,8 @@ from members import REBALANCE_MS, SESSION_MS, Committer, Consumer, GroupLoad, re
 
 PARTITIONS = 24
 MEMBERS_MAX = 20
-# More than there is room for, so that some are refused at any time.
-MEMBERS = 26
+# More than there is room for, so that some are refused at any time; a third of them is static, the others alone are too many.
+MEMBERS = 36
 GROUP_FULL = 81
 EVENTS_PER_SECOND_GOAL = 500
 # A slow or busy machine plays fewer members; they still come and go all the time.
@@ -69,17 +69,21 @@ def tell(loads, took, most):
 
 
 def described(cluster, load, group):
-    """State, and the partitions of each member."""
-    node = coordinator(cluster, group)
+    """State, and of each member whether it is a static one, and its partitions."""
+    ask = cluster.to(coordinator(cluster, group)).ask
     if isinstance(load.members[0], Consumer):
-        answer = cluster.to(node).ask("ConsumerGroupDescribe", {"groups": [group]})["groups"][0]
-        refused(answer["error"])
-        shares = [[part for one in each["assignment"]["topics"] for part in one["partitions"]] for each in answer["members"]]
+        answer = ask("ConsumerGroupDescribe", {"groups": [group]})["groups"][0]
     else:
-        answer = cluster.to(node).ask("DescribeGroups", {"groups": [group]})["groups"][0]
-        refused(answer["error"])
-        shares = [list(each["assignment"]) for each in answer["members"]]
-    return answer["state"].lower(), shares
+        answer = ask("DescribeGroups", {"groups": [group]})["groups"][0]
+    refused(answer["error"])
+    return answer["state"].lower(), [(each["instance"] is not None, given(each["assignment"])) for each in answer["members"]]
+
+
+def given(assignment):
+    """The partitions: of the consumer protocol by topic, of the classic one as the leader has written them."""
+    if isinstance(assignment, dict):
+        return [part for one in assignment["topics"] for part in one["partitions"]]
+    return list(assignment)
 
 
 def coordinator(cluster, group):
@@ -92,14 +96,15 @@ def within_bounds(cluster, load, group):
     """Nobody gets in beyond the limit; while members gather, those of before may still be counted. In a classic group a static
     member that does not come again when the others gather stays until its session ends, and its place is not kept free.
     """
-    state, shares = described(cluster, load, group)
-    most = MEMBERS_MAX
+    state, members = described(cluster, load, group)
+    dynamic = sum(1 for is_static, _ in members if not is_static)
+    may_stay = 0 if isinstance(load.members[0], Consumer) else sum(1 for member in load.members if member.instance)
     if state == "preparingrebalance":
-        most = 2 * MEMBERS_MAX
-    elif not isinstance(load.members[0], Consumer):
-        most += sum(1 for member in load.members if member.instance is not None)
-    check(len(shares) <= most, f"{group} has {len(shares)} members while {state}")
-    return len(shares)
+        check(len(members) <= 2 * MEMBERS_MAX, f"{group} has {len(members)} members while {state}")
+    else:
+        check(dynamic <= MEMBERS_MAX, f"{group} has {dynamic} dynamic members while {state}")
+        check(len(members) <= MEMBERS_MAX + may_stay, f"{group} has {len(members)} members while {state}")
+    return len(members)
 
 
 def settled(cluster, loads):
@@ -109,12 +114,12 @@ def settled(cluster, loads):
     while left:
         for group, load in list(left.items()):
             load.healthy()
-            state, shares = described(cluster, load, group)
-            given = sorted(part for share in shares for part in share)
-            if state == "stable" and given == list(range(PARTITIONS)) and len(shares) == MEMBERS_MAX:
+            state, members = described(cluster, load, group)
+            shared = sorted(part for _, share in members for part in share)
+            if state == "stable" and shared == list(range(PARTITIONS)) and len(members) == MEMBERS_MAX:
                 print(f"        {load.members[0].__class__.__name__:9} settled after {time.monotonic() - began:.1f} s", flush=True)
                 del left[group]
             else:
                 late = time.monotonic() - began > SETTLED_SECONDS
-                check(not late, f"{group} is {state} {SETTLED_SECONDS} s after the last came: {len(shares)} members, {given}")
+                check(not late, f"{group} is {state} {SETTLED_SECONDS} s after the last came: {len(members)} members, {shared}")
         time.sleep(0.05)

@@ -179,7 +179,6 @@ where
     let control = &controls[index];
     let cpu = config.cpus[index];
     let own = config.of(index);
-    hugepages::serve_this_core(own.huge_pages);
     let executor = LocalExecutorBuilder::new(Placement::Fixed(cpu))
         .name("core")
         .io_memory(own.io_memory)
@@ -189,7 +188,11 @@ where
         .blocking_thread_pool_placement(PoolPlacement::Unbound(BLOCKING_THREADS))
         .make();
     let exit = match executor {
-        Ok(executor) => executor.run(live(Arc::clone(control), core, main)),
+        Ok(executor) => {
+            // Behind the registered memory, of which the kernel would count huge pages as a whole.
+            hugepages::serve_this_core(own.huge_pages);
+            executor.run(live(Arc::clone(control), core, main))
+        }
         Err(error) => {
             Exit::Failed(format!("cannot start an executor for core {index} on CPU {cpu}: {error}"))
         }
