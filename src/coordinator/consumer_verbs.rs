@@ -222,13 +222,16 @@ impl Coordinator {
         }
     }
 
-    /// Whether offsets may be read in the name of this member.
+    /// Whether offsets may be read in the name of this member, and whether all are still there.
     pub fn check_fetch(
         &self,
         group: &str,
         member: Option<&Str>,
         epoch: i32,
     ) -> Result<(), ErrorCode> {
+        if self.leaving.has_group(group) {
+            return Err(STILL_LEAVING);
+        }
         let found = self.consumers.get(group);
         found.map_or(Ok(()), |group| group.check_fetch(member, epoch))
     }

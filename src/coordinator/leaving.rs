@@ -2,9 +2,9 @@
 //! and the offsets of topics that are no more.
 //!
 //! Law: a piece is a decision like any other, and between two of them anything else is decided.
-//! So until the last piece nobody joins or commits to a group that goes, nobody commits to a topic
-//! that goes, and what is left of one is not shown: whatever may come under the same name comes
-//! after the end of what was there before.
+//! So until the last piece nobody joins, reads or commits to a group that goes, nobody commits to a
+//! topic that goes, and what is left of one is not shown: whatever may come under the same name
+//! comes after the end of what was there before.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -21,6 +21,9 @@ use crate::world::{Output, Record, Reply, Ticket, World};
 #[derive(Debug, Default)]
 pub(crate) struct Leaving {
     queue: VecDeque<Going>,
+    /// How many deletions of groups have begun, and which were the latest.
+    begun: u64,
+    latest: VecDeque<Str>,
 }
 
 #[derive(Debug)]
@@ -45,6 +48,14 @@ impl Leaving {
         self.queue.iter().any(|it| matches!(it, Going::Group { id: going, .. } if **going == *id))
     }
 
+    fn begin_group(&mut self, id: Str) {
+        self.begun += 1;
+        if self.latest.len() == LATEST_MAX {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(id);
+    }
+
     pub fn has_topic(&self, name: &str) -> bool {
         self.queue
             .iter()
@@ -59,6 +70,7 @@ impl Coordinator {
         match self.check_deletion(group) {
             Err(error) => output.replies.push((ticket, Reply::Deleted(error))),
             Ok(()) => {
+                self.leaving.begin_group(group.detach());
                 if !self.delete_some(world, group, ticket, &mut output) {
                     let id = group.detach();
                     self.leaving.queue.push_back(Going::Group { id, ticket });
@@ -66,6 +78,23 @@ impl Coordinator {
             }
         }
         output
+    }
+
+    /// How many deletions of groups have begun.
+    pub fn deletions_begun(&self) -> u64 {
+        self.leaving.begun
+    }
+
+    /// Whether a deletion of this group may have begun after so many had: then what was read of it
+    /// since, piece by piece, is perhaps a half.
+    pub fn check_read(&self, group: &str, begun_before: u64) -> Result<(), ErrorCode> {
+        let latest = &self.leaving.latest;
+        let since = (self.leaving.begun - begun_before) as usize;
+        let deleted = || latest.iter().rev().take(since).any(|id| **id == *group);
+        match since > latest.len() || deleted() {
+            true => Err(STILL_LEAVING),
+            false => Ok(()),
+        }
     }
 
     fn check_deletion(&self, group: &Str) -> Result<(), ErrorCode> {
@@ -188,6 +217,8 @@ fn either<'a>(
 
 /// What a group or a topic that is being deleted is asked for: a client asks again.
 pub(crate) const STILL_LEAVING: ErrorCode = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+/// Deletions of groups that whoever reads another one meanwhile can tell from one of his own.
+const LATEST_MAX: usize = 100;
 /// Offsets, groups and topics that are looked at in one go.
 const LEAVING_AT_A_TIME: usize = 2000;
 /// Room for as many is made at first where it is not known how many there are.

@@ -70,8 +70,10 @@ async fn read(
     group: OffsetFetchRequestGroup,
 ) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
     let member = group.member_id.as_ref();
-    let (refused, mark) = pump
-        .look(|coordinator| coordinator.check_fetch(&group.group_id, member, group.member_epoch));
+    let ((refused, begun), mark) = pump.look(|coordinator| {
+        let refused = coordinator.check_fetch(&group.group_id, member, group.member_epoch);
+        (refused, coordinator.deletions_begun())
+    });
     if let Err(error) = refused {
         pump.durable(mark).await?;
         return Err(error);
@@ -80,11 +82,12 @@ async fn read(
         Some(asked) => read_asked(cx, pump, &group.group_id, asked).await,
         None => read_all(cx, pump, &group.group_id).await,
     };
-    // What was read between two pauses is of one life of the pump, or nothing is told.
+    // What was read between two pauses is of one life of the pump and of the group, or nothing is
+    // told.
+    let (whole, last) = pump.look(|coordinator| coordinator.check_read(&group.group_id, begun));
     pump.durable(mark).await?;
-    let ((), last) = pump.look(|_| ());
     pump.durable(last).await?;
-    Ok(topics)
+    whole.map(|()| topics)
 }
 
 async fn read_asked(

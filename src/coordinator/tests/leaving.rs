@@ -65,16 +65,54 @@ fn a_group_with_many_offsets_goes_in_pieces() {
         assert_eq!(bench.commit("g", "", -1, ("t", 0, 77), ""), WAIT);
         let again = bench.delete("g");
         assert_eq!(bench.deleted(again), Some(WAIT));
+        // Nor does anyone see what is left of it.
+        assert_eq!(bench.coordinator.check_fetch("g", None, -1), Err(WAIT));
+        assert_eq!(bench.coordinator.check_fetch("h", None, -1), Ok(()));
         assert_eq!(bench.commit("h", "", -1, ("t", pieces, 77), ""), ErrorCode::NONE);
         bench.go_on();
         pieces += 1;
     }
     assert_eq!((bench.deleted(ticket), pieces), (Some(ErrorCode::NONE), 5));
+    assert_eq!(bench.coordinator.check_fetch("g", None, -1), Ok(()));
     bench.check_replay();
     assert_eq!(bench.coordinator.offsets_count(), 10);
     assert!(bench.coordinator.list(&[], &[]).iter().all(|it| it.group_id == "h"));
     assert_eq!(bench.commit("g", "", -1, ("t", 0, 77), ""), ErrorCode::NONE);
     assert_eq!(bench.committed("g", "t", 0), Some(77));
+}
+
+/// Whoever reads a group in pieces learns that it was deleted between two of them, however quickly
+/// that went and whatever came under its name.
+#[test]
+fn a_deletion_is_noticed_by_who_was_reading() {
+    let mut bench = Bench::new();
+    let check = |bench: &Bench, group, begun| bench.coordinator.check_read(group, begun);
+    for (group, count) in [("small", 1), ("large", 5_000), ("other", 1)] {
+        commit_many(&mut bench, group, "t", count);
+        let begun = bench.coordinator.deletions_begun();
+        assert_eq!(check(&bench, group, begun), Ok(()));
+        let ticket = bench.delete(group);
+        assert_eq!(check(&bench, group, begun), Err(WAIT));
+        assert_eq!(check(&bench, "another", begun), Ok(()));
+        bench.pass(0);
+        assert_eq!(bench.deleted(ticket), Some(ErrorCode::NONE));
+        commit_many(&mut bench, group, "t", 1);
+        assert_eq!(check(&bench, group, begun), Err(WAIT));
+        assert_eq!(check(&bench, group, bench.coordinator.deletions_begun()), Ok(()));
+    }
+    // After very many, nobody knows any more which they were.
+    let begun = bench.coordinator.deletions_begun();
+    bench.delete("small");
+    for number in 0..1_000 {
+        let group = format!("group-{number}");
+        commit_many(&mut bench, &group, "t", 1);
+        bench.delete(&group);
+    }
+    assert_eq!(check(&bench, "small", begun), Err(WAIT));
+    // One that is refused is none.
+    let begun = bench.coordinator.deletions_begun();
+    bench.delete("never-was");
+    assert_eq!(bench.coordinator.deletions_begun(), begun);
 }
 
 /// What was not acknowledged is asked for again.
