@@ -22,7 +22,7 @@ use runtime::local::Queue;
 use super::files::{StateError, StateFile};
 use super::format::ENTRY_HEAD_BYTES;
 use super::journal_dir;
-use super::leftover::{FoundEntry, Leftover, LeftoverWriter};
+use super::leftover::{FoundEntry, LEFTOVER_FILE_NAME, Leftover, LeftoverWriter};
 use super::pending::{LogKey, Pending};
 use super::scan::{self, Reading, ScanError, Scanned, Seen};
 use super::segment_end::{Refused, apply};
@@ -185,6 +185,12 @@ impl Plan<'_> {
             let reason = match (lost, &refused) {
                 (None, None) => continue,
                 (Some(lost), Some(refused)) => format!("{lost}; {refused}"),
+                // What an earlier start has kept is nowhere else any more.
+                (Some(lost), None) if self.has_leftover(log).await? => {
+                    let reason = format!("{lost}; what an earlier start left over stays");
+                    self.note_offline(key, &reason, outcome);
+                    continue;
+                }
                 (Some(lost), None) => lost,
                 (None, Some(refused)) => refused.clone(),
             };
@@ -211,6 +217,11 @@ impl Plan<'_> {
             store_all(work).await?;
         }
         Ok(())
+    }
+
+    async fn has_leftover(&self, log: &Found) -> Result<bool, FsError> {
+        let dir = self.storage.log_dir(&log.topic, log.identity.partition);
+        runtime::fs::exists(dir.join(LEFTOVER_FILE_NAME)).await
     }
 
     /// Says that a log goes offline; gives its directory.

@@ -406,6 +406,44 @@ fn what_is_refused_in_pieces_is_kept_as_a_whole() {
     });
 }
 
+/// Batches that one start could not bring in are nowhere else when their journal is lost at a later
+/// one.
+#[test]
+fn what_an_earlier_start_left_over_outlives_the_journal() {
+    run(|root| async move {
+        let dir = live(&root).await;
+        let (storage, _) = start(&dir, 0).await;
+        let log = create(&storage, 1).await;
+        warm_up(&storage, &log).await;
+        for round in 0..20 {
+            append(&log, &batch(round, 1, 1000)).await;
+        }
+        let image = crash(&dir, "image");
+        let segment = image.join("topic1-0/00000000000000000000.log");
+        let bytes = std::fs::read(&segment).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+        let (_, replayed) = start(&image, 0).await;
+        assert_eq!(replayed.offline.len(), 1, "{replayed:?}");
+        let kept = std::fs::read(image.join("topic1-0/undestaged")).unwrap();
+        let lost = crash(&image, "lost");
+        std::fs::remove_dir_all(lost.join("journal")).unwrap();
+        let damaged = crash(&image, "damaged");
+        std::fs::write(damaged.join("journal/0/state"), b"nothing that can be read").unwrap();
+        for image in [lost, damaged] {
+            let (again, replayed) = start(&image, 0).await;
+            let why = &replayed.offline[0].1;
+            assert!(why.contains("journal of slot 0"), "{why}");
+            assert!(why.contains("what an earlier start left over stays"), "{why}");
+            assert_eq!(std::fs::read(image.join("topic1-0/undestaged")).unwrap(), kept);
+            assert!(open(&again, 1).await.is_err());
+            let segment = image.join("topic1-0/00000000000000000000.log");
+            std::fs::write(&segment, &bytes).unwrap();
+            let opened = open(&again, 1).await.unwrap();
+            assert_eq!(read_all(&opened, 0).await, read_all(&log, 0).await);
+        }
+    });
+}
+
 /// Far more than may be in memory, of one log.
 #[test]
 fn what_is_refused_is_not_all_in_memory_while_it_is_kept() {
