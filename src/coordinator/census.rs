@@ -1,7 +1,6 @@
 //! How the groups of a partition are counted for monitoring: who they are, how many members they
 //! have and need, and how far they have come. Read in pages, so that nobody waits long for it.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bytes::{Buf, Bytes};
@@ -54,7 +53,7 @@ impl Coordinator {
             members: group.members.len(),
             idle,
             topics: group.subscribed_topics().cloned().collect(),
-            committed: self.offsets.of_group(id).map(positions).unwrap_or_default(),
+            committed: self.positions(id),
         }
     }
 
@@ -69,19 +68,24 @@ impl Coordinator {
             members: group.members.len(),
             idle,
             topics: group.subscription().into_iter().flatten().cloned().collect(),
-            committed: self.offsets.of_group(id).map(positions).unwrap_or_default(),
+            committed: self.positions(id),
         }
     }
-}
 
-fn positions(topics: &crate::offsets::ByTopic) -> Vec<(Str, i32, i64)> {
-    let each = |(topic, partitions): (&Str, &BTreeMap<i32, crate::CommittedOffset>)| {
-        let topic = topic.clone();
-        let one =
-            move |(&index, it): (&i32, &crate::CommittedOffset)| (topic.clone(), index, it.offset);
-        partitions.iter().map(one).collect::<Vec<_>>()
-    };
-    topics.iter().flat_map(each).collect()
+    /// As far as it is shown: nothing of a group that goes, nor of topics that do.
+    fn positions(&self, group: &Str) -> Vec<(Str, i32, i64)> {
+        let mut positions = Vec::new();
+        if self.is_group_leaving(group) {
+            return positions;
+        }
+        for (topic, partitions) in self.offsets.of_group(group).into_iter().flatten() {
+            if !self.is_leaving(topic) {
+                let each = partitions.iter().map(|(&index, it)| (topic.clone(), index, it.offset));
+                positions.extend(each);
+            }
+        }
+        positions
+    }
 }
 
 /// `version: i16, topics: [(name: string, partitions: [i32])]`, whatever follows. An assignment

@@ -134,14 +134,21 @@ impl Coordinator {
 
     /// Topics are gone: what was committed for them means nothing any more.
     pub fn on_topics_deleted(&mut self, names: BTreeSet<Str>) {
-        if !names.is_empty() {
-            self.leaving.queue.push_back(Going::Topics { names, next: None });
+        match self.leaving.queue.back_mut() {
+            _ if names.is_empty() => {}
+            // Whoever asks for one of them does not walk along all deletions.
+            Some(Going::Topics { names: waiting, next: None }) => waiting.extend(names),
+            _ => self.leaving.queue.push_back(Going::Topics { names, next: None }),
         }
     }
 
     /// Whether offsets of this topic are those of one that is no more.
     pub(crate) fn is_leaving(&self, topic: &str) -> bool {
         !self.leaving.is_empty() && self.leaving.has_topic(topic)
+    }
+
+    pub(crate) fn is_group_leaving(&self, group: &str) -> bool {
+        self.leaving.has_group(group)
     }
 
     /// One piece of what goes.

@@ -1,6 +1,7 @@
 //! What monitoring is told of groups.
 
 use crate::bench::{Bench, joining, syncing, text};
+use crate::leaving::{commit_many, delete_topics};
 
 /// A member that was given no partition is counted as idle, and only between rebalances.
 #[test]
@@ -43,4 +44,28 @@ fn groups_are_counted_in_pages() {
     }
     let expected = ["a", "b", "c"].map(|id| (text(id), "Empty", vec![(text("t"), 0, 5)]));
     assert_eq!(seen, expected);
+}
+
+/// Nobody lags behind in a topic that is no more, nor does a group that is being deleted.
+#[test]
+fn what_goes_is_not_counted() {
+    let mut bench = Bench::new();
+    commit_many(&mut bench, "deleted", "kept", 5_000);
+    commit_many(&mut bench, "stays", "gone", 5_000);
+    bench.commit("stays", "", -1, ("kept", 0, 5), "");
+    let ticket = bench.delete("deleted");
+    delete_topics(&mut bench, &["gone"]);
+    let mut pieces = 0;
+    while bench.coordinator.poll_wake().is_some() {
+        for group in bench.coordinator.census(None, 9) {
+            let wanted = match &*group.id {
+                "deleted" => Vec::new(),
+                _ => vec![(text("kept"), 0, 5)],
+            };
+            assert!(group.committed == wanted, "{} of {}", group.committed.len(), group.id);
+        }
+        bench.go_on();
+        pieces += 1;
+    }
+    assert!(pieces > 3 && bench.deleted(ticket).is_some(), "{pieces} pieces");
 }

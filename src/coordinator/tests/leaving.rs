@@ -11,7 +11,7 @@ use crate::bench::{Bench, committing, joining, text};
 const WAIT: ErrorCode = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
 
 /// As the handler does: a thousand at a time.
-fn commit_many(bench: &mut Bench, group: &str, topic: &str, count: i32) {
+pub fn commit_many(bench: &mut Bench, group: &str, topic: &str, count: i32) {
     for first in (0..count).step_by(1_000) {
         let mut request = committing(group, "", -1, (topic, 0, 1), "");
         let each = (first..count.min(first + 1_000)).map(|index| OffsetCommitRequestPartition {
@@ -25,7 +25,7 @@ fn commit_many(bench: &mut Bench, group: &str, topic: &str, count: i32) {
     }
 }
 
-fn delete_topics(bench: &mut Bench, names: &[&str]) {
+pub fn delete_topics(bench: &mut Bench, names: &[&str]) {
     let names: BTreeSet<Str> = names.iter().map(|name| text(name)).collect();
     bench.act(|it, _| {
         it.on_topics_deleted(names);
@@ -178,6 +178,31 @@ fn very_many_topics_go_at_once() {
     bench.check_replay();
     assert_eq!(bench.coordinator.offsets_count(), 1);
     assert_eq!(bench.committed("g", "t09950", 0), Some(1));
+}
+
+/// Deletions that come one by one while another is under way go together.
+#[test]
+fn topics_that_are_deleted_one_by_one_go_together() {
+    let mut bench = Bench::new();
+    commit_many(&mut bench, "g", "first", 2_500);
+    let names: Vec<String> = (0..500).map(|number| format!("t{number:03}")).collect();
+    for name in &names {
+        bench.commit("g", "", -1, (name, 0, 1), "");
+    }
+    delete_topics(&mut bench, &["first"]);
+    bench.go_on();
+    for name in &names {
+        delete_topics(&mut bench, &[name]);
+        assert_eq!(bench.committed("g", name, 0), None);
+        assert_eq!(bench.commit("g", "", -1, (name, 0, 2), ""), WAIT);
+    }
+    let mut pieces = 0;
+    while bench.coordinator.poll_wake().is_some() {
+        bench.go_on();
+        bench.check_replay();
+        pieces += 1;
+    }
+    assert_eq!((pieces, bench.coordinator.offsets_count()), (2, 0));
 }
 
 #[test]
