@@ -14,7 +14,7 @@ use runtime::file::{ALIGNMENT, Block, File, FsError};
 use runtime::local::{Event, Lease};
 
 /// Bytes of a window: one read. The last one of a segment ends with it.
-pub const WINDOW_BYTES: usize = 256 << 10;
+pub const WINDOW_BYTES: usize = 512 << 10;
 
 /// Bytes to lease for a window of a segment that ends at `valid_to`.
 pub fn window_cost(number: u64, valid_to: u64) -> usize {

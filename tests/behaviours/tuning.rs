@@ -148,9 +148,9 @@ fn a_commit_takes_no_more_bytes_than_told() {
 /// nothing is read that was not asked for.
 #[test]
 fn readers_in_order_are_read_ahead_of_as_far_as_told() {
-    const WINDOW: usize = 256 << 10;
+    const WINDOW: usize = 512 << 10;
     const STEP: usize = 64 << 10;
-    for (read_ahead, windows_ahead) in [("4MiB", 12), ("0", 0)] {
+    for (read_ahead, windows_ahead) in [("4MiB", 6), ("0", 0)] {
         let mut broker = told(&["--read-ahead", read_ahead]);
         let topic = Topic::new(&broker, "in-order");
         let value = "x".repeat(STEP - 200);

@@ -138,8 +138,8 @@ fn who_reads_on_finds_the_next_bytes_read_already() {
             assert!(chunk.bytes <= 300_000 && chunk.bytes > 0);
             offset = chunk.next_offset;
         }
-        // Each window of 256 KiB was read once, however many reads it took.
-        let windows = (64 * 100_200_u64).div_ceil(256 << 10);
+        // Each window of 512 KiB was read once, however many reads it took.
+        let windows = (64 * 100_200_u64).div_ceil(512 << 10);
         let reads = storage.stats().window_reads.get();
         assert!(reads <= windows, "{reads} reads of {windows} windows");
     });
