@@ -149,8 +149,8 @@ fn limits(machine: &Machine, slots: usize, advice: &mut Advice) {
 
 fn processor(machine: &Machine, advice: &mut Advice) {
     if machine.isolated.is_empty() {
-        let why = "the CPUs are shared with others; 50us would halve the wake-up time of idle \
-                   cores and costs a few per cent of each";
+        let why = "the CPUs are shared with others; polling spares wake-ups of idle cores, and \
+                   costs CPU all the time";
         advice.flag("--spin-before-park", "0us", why);
     } else {
         let why = format!("CPUs {} are isolated: polling disturbs nobody", machine.isolated);

@@ -27,7 +27,7 @@ const LARGE_BYTES: usize = 32 << 10;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Free huge pages that a core keeps.
 const KEPT: usize = 16;
-/// Bytes that a pool spends on each allocation that it can keep book of, in the mean.
+/// A pool keeps book of one allocation for so many of its bytes; further ones are the system's.
 const MEAN_BYTES: usize = 32 << 10;
 /// More cores than that have no pool.
 const CORES_MAX: usize = 256;

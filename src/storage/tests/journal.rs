@@ -382,6 +382,17 @@ fn a_replay_has_no_more_in_memory_than_it_may() {
     });
 }
 
+const SEGMENT: &str = "topic1-0/00000000000000000000.log";
+
+/// Takes from the segment what a replay goes on from, so that its log is refused; gives its path
+/// and its bytes as they were.
+fn cut_short(image: &Path) -> (PathBuf, Vec<u8>) {
+    let segment = image.join(SEGMENT);
+    let bytes = std::fs::read(&segment).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+    (segment, bytes)
+}
+
 #[test]
 fn what_is_refused_in_pieces_is_kept_as_a_whole() {
     run(|root| async move {
@@ -393,9 +404,7 @@ fn what_is_refused_in_pieces_is_kept_as_a_whole() {
             append(&log, &batch(round, 1, 1000)).await;
         }
         let image = crash(&dir, "image");
-        let segment = image.join("topic1-0/00000000000000000000.log");
-        let bytes = std::fs::read(&segment).unwrap();
-        std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+        let (segment, bytes) = cut_short(&image);
         let (again, replayed) = start_with_little_memory(&image).await;
         assert_eq!(replayed.offline.len(), 1, "{replayed:?}");
         assert!(open(&again, 1).await.is_err());
@@ -419,9 +428,7 @@ fn what_an_earlier_start_left_over_outlives_the_journal() {
             append(&log, &batch(round, 1, 1000)).await;
         }
         let image = crash(&dir, "image");
-        let segment = image.join("topic1-0/00000000000000000000.log");
-        let bytes = std::fs::read(&segment).unwrap();
-        std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+        let (_, bytes) = cut_short(&image);
         let (_, replayed) = start(&image, 0).await;
         assert_eq!(replayed.offline.len(), 1, "{replayed:?}");
         let kept = std::fs::read(image.join("topic1-0/undestaged")).unwrap();
@@ -436,8 +443,7 @@ fn what_an_earlier_start_left_over_outlives_the_journal() {
             assert!(why.contains("what an earlier start left over stays"), "{why}");
             assert_eq!(std::fs::read(image.join("topic1-0/undestaged")).unwrap(), kept);
             assert!(open(&again, 1).await.is_err());
-            let segment = image.join("topic1-0/00000000000000000000.log");
-            std::fs::write(&segment, &bytes).unwrap();
+            std::fs::write(image.join(SEGMENT), &bytes).unwrap();
             let opened = open(&again, 1).await.unwrap();
             assert_eq!(read_all(&opened, 0).await, read_all(&log, 0).await);
         }
@@ -457,9 +463,7 @@ fn what_is_refused_is_not_all_in_memory_while_it_is_kept() {
             append(&log, &batch(round, 1, 6000)).await;
         }
         let image = crash(&dir, "image");
-        let segment = image.join("topic1-0/00000000000000000000.log");
-        let bytes = std::fs::read(&segment).unwrap();
-        std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(4096).unwrap();
+        let (segment, bytes) = cut_short(&image);
         let (again, replayed) = start_with_little_memory(&image).await;
         assert_eq!(replayed.offline.len(), 1, "{replayed:?}");
         // As much as there may be, and then what is in one more file.
