@@ -12,6 +12,6 @@ mod snapshot;
 mod text;
 
 pub use cell::{Counter, Histogram};
-pub use render::{CONTENT_TYPE, render, write};
+pub use render::{CONTENT_TYPE, render};
 pub use snapshot::{Family, Kind, Sample, Snapshot, Value};
 pub use text::{FamilyText, Text};

@@ -21,6 +21,7 @@ mod once;
 mod queue;
 mod race;
 mod statistics;
+mod unhurried;
 
 #[cfg(not(sim))]
 mod glommio;
@@ -44,6 +45,7 @@ pub use crate::statistics::Stats;
 pub mod task {
     pub use crate::back::task::{blocking, should_yield, spawn, yield_now};
     pub use crate::race::{Either, race};
+    pub use crate::unhurried::Unhurried;
 }
 
 /// The clock, deadlines and chance.

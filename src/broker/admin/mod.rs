@@ -5,6 +5,7 @@
 //! who is told that the process lives (`/healthz`) is not yet told that it serves (`/readyz`).
 
 use std::cell::{Cell, RefCell};
+use std::iter;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use ::metrics::CONTENT_TYPE;
 use bytes::{Bytes, BytesMut};
 use runtime::local::Event;
 use runtime::net::{Conn, Listener, Reader};
-use runtime::task::{Either, race};
+use runtime::task::{Either, Unhurried, race};
 use runtime::{task, time};
 
 use crate::monitor::scrape;
@@ -72,13 +73,18 @@ impl Admin {
             Some(head) => self.respond(&head).await,
             None => http(400, PLAIN, "expected an HTTP/1.1 GET request\n"),
         };
-        if let Err(why) = to.send(&[response]).await {
-            tracing::debug!(%peer, %why, "cannot answer an admin request");
+        let mut pace = Unhurried::default();
+        for piece in response {
+            if let Err(why) = to.send(&[piece]).await {
+                tracing::debug!(%peer, %why, "cannot answer an admin request");
+                break;
+            }
+            pace.turn().await;
         }
         to.shutdown();
     }
 
-    async fn respond(&self, (method, path): &(String, String)) -> Bytes {
+    async fn respond(&self, (method, path): &(String, String)) -> Vec<Bytes> {
         if method != "GET" {
             return http(405, PLAIN, "only GET is served here\n");
         }
@@ -90,13 +96,13 @@ impl Admin {
             ("/readyz", Some(_)) => http(200, PLAIN, "ready\n"),
             ("/metrics", Some(slot)) => {
                 let text = self.scrape(&slot).await;
-                http(200, CONTENT_TYPE, &text)
+                http_pieces(200, CONTENT_TYPE, text)
             }
             _ => http(404, PLAIN, "served here: /healthz, /readyz and /metrics\n"),
         }
     }
 
-    async fn scrape(&self, slot: &Rc<Slot>) -> String {
+    async fn scrape(&self, slot: &Rc<Slot>) -> Vec<String> {
         while self.scraping.replace(true) {
             self.scraped.listen().await;
         }
@@ -137,7 +143,11 @@ async fn read_head(from: &mut Reader) -> Option<(String, String)> {
     None
 }
 
-fn http(status: u16, content_type: &str, body: &str) -> Bytes {
+fn http(status: u16, content_type: &str, body: &str) -> Vec<Bytes> {
+    http_pieces(status, content_type, vec![body.to_owned()])
+}
+
+fn http_pieces(status: u16, content_type: &str, body: Vec<String>) -> Vec<Bytes> {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
@@ -145,12 +155,15 @@ fn http(status: u16, content_type: &str, body: &str) -> Bytes {
         503 => "Service Unavailable",
         _ => "Not Found",
     };
-    let length = body.len();
+    let length: usize = body.iter().map(String::len).sum();
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n"
     );
-    Bytes::from(head + body)
+    // A short answer is one packet.
+    let mut body = body.into_iter();
+    let first = head + &body.next().unwrap_or_default();
+    iter::once(first).chain(body).map(Bytes::from).collect()
 }
 
 const PLAIN: &str = "text/plain";

@@ -11,8 +11,8 @@ use runtime::time;
 use storage::Log;
 
 use super::timeline::Appended;
-use crate::dispatch::pause_if_long;
 use crate::slot::Slot;
+use runtime::task::Unhurried;
 
 /// When was the record at this offset appended?
 pub struct AgeQuestion {
@@ -26,9 +26,10 @@ pub async fn ages(slot: &Rc<Slot>, asked: Vec<AgeQuestion>) -> Vec<Option<i64>> 
     let mut lookups = LOOKUPS_MAX;
     let deadline = time::now() + LOOKUP_TIME;
     let mut ages = Vec::with_capacity(asked.len());
+    let mut pace = Unhurried::default();
     for question in asked {
         ages.push(age(slot, &question, (&mut lookups, deadline)).await);
-        pause_if_long().await;
+        pace.turn().await;
     }
     ages
 }

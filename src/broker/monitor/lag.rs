@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use protocol::{SlotIndex, Str};
+use runtime::task::Unhurried;
 
 use super::ages::AgeQuestion;
 use super::numbers::{PartitionNumbers, SlotNumbers};
@@ -32,37 +33,45 @@ pub struct Lags {
 type Ends<'a> = HashMap<(&'a str, i32), (SlotIndex, &'a PartitionNumbers)>;
 
 impl Lags {
-    pub fn join(numbers: &[SlotNumbers], series_max: usize) -> Lags {
-        let mut ends = Ends::new();
+    pub async fn join(numbers: &[SlotNumbers], series_max: usize) -> Lags {
+        let mut pace = Unhurried::default();
+        let (mut ends, mut lags) = (Ends::new(), Lags { all: Vec::new(), omitted: 0 });
+        ends.reserve(numbers.iter().map(|slot| slot.partitions.len()).sum());
         for slot in numbers {
-            let each = slot.partitions.iter();
-            ends.extend(each.map(|it| ((&*it.topic, it.index), (slot.slot, it))));
+            for it in &slot.partitions {
+                ends.insert((&*it.topic, it.index), (slot.slot, it));
+                pace.turn().await;
+            }
         }
-        let groups = numbers.iter().flat_map(|slot| &slot.groups);
-        let mut all: Vec<Lag> = groups
-            .flat_map(|group| {
-                let committed = group.count.committed.iter();
-                let ends = &ends;
-                committed.filter_map(|(topic, partition, offset)| {
-                    let (slot, it) = ends.get(&(&**topic, *partition))?;
-                    let records = it.high_watermark.saturating_sub(*offset).max(0) as u64;
-                    Some(Lag {
-                        group: group.count.id.clone(),
-                        topic: topic.clone(),
-                        partition: *partition,
-                        records,
-                        seconds: (records == 0).then_some(0.0),
-                        at: (*slot, (*offset).max(it.log_start)),
-                    })
-                })
-            })
-            .collect();
-        let omitted = all.len().saturating_sub(series_max);
-        if omitted > 0 {
-            all.select_nth_unstable_by_key(series_max, |lag| std::cmp::Reverse(lag.records));
-            all.truncate(series_max);
+        for group in numbers.iter().flat_map(|slot| &slot.groups) {
+            for (topic, partition, offset) in &group.count.committed {
+                pace.turn().await;
+                let Some((slot, it)) = ends.get(&(&**topic, *partition)) else { continue };
+                let records = it.high_watermark.saturating_sub(*offset).max(0) as u64;
+                lags.all.push(Lag {
+                    group: group.count.id.clone(),
+                    topic: topic.clone(),
+                    partition: *partition,
+                    records,
+                    seconds: (records == 0).then_some(0.0),
+                    at: (*slot, (*offset).max(it.log_start)),
+                });
+                if lags.all.len() >= series_max.saturating_mul(2).max(1) {
+                    lags.keep_largest(series_max);
+                }
+            }
         }
-        Lags { all, omitted }
+        lags.keep_largest(series_max);
+        lags
+    }
+
+    fn keep_largest(&mut self, count: usize) {
+        let more = self.all.len().saturating_sub(count);
+        if more > 0 {
+            self.all.select_nth_unstable_by_key(count, |lag| std::cmp::Reverse(lag.records));
+            self.all.truncate(count);
+            self.omitted += more;
+        }
     }
 
     /// What the slots have to be asked, with the place of each question.

@@ -1,9 +1,11 @@
 //! What operators see: how far groups are behind, what partitions hold, how cores do.
 //!
-//! Every slot copies its numbers in slices that let other tasks run (`numbers`); slot 0 gathers
-//! them, has them joined off its loop (`lag`), asks the slots how old the first unread records are
-//! (`ages`), and has the text written off its loop (`exposition`). Nothing here is on the path of
-//! a record but one look at the clock's timeline per batch (`timeline`).
+//! Every slot copies its numbers (`numbers`); slot 0 gathers them, joins them (`lag`), asks the
+//! slots how old the first unread records are (`ages`), and writes the text (`exposition`), all of
+//! it in slices of a fraction of a millisecond with rests between them. A thread beside the core
+//! would not be gentler: on the core's CPU it keeps the core waiting until the scheduler's next
+//! tick. Nothing here is on the path of a record but one look at the clock's timeline per batch
+//! (`timeline`).
 
 mod ages;
 mod exposition;
@@ -33,15 +35,11 @@ pub enum Question {
     Ages(Vec<AgeQuestion>, OneshotSender<Vec<Option<i64>>>),
 }
 
-/// The numbers of all slots as Prometheus text.
-pub async fn scrape(slot: &Rc<Slot>) -> String {
+/// The numbers of all slots as Prometheus text, in pieces.
+pub async fn scrape(slot: &Rc<Slot>) -> Vec<String> {
     let numbers = gather(slot).await;
     let series_max = slot.host.metrics_series;
-    let (numbers, mut lags) = task::blocking(move || {
-        let lags = Lags::join(&numbers, series_max);
-        (numbers, lags)
-    })
-    .await;
+    let mut lags = Lags::join(&numbers, series_max).await;
     for (asked, questions) in lags.questions() {
         let (places, questions): (Vec<usize>, Vec<AgeQuestion>) = questions.into_iter().unzip();
         let ages = if asked == slot.index {
@@ -53,7 +51,8 @@ pub async fn scrape(slot: &Rc<Slot>) -> String {
         // A slot that is going away gives none.
         lags.answer(&places, &ages.unwrap_or_default());
     }
-    task::blocking(move || exposition::text(numbers, &lags, series_max)).await
+    let process = task::blocking(process::numbers).await;
+    exposition::text(numbers, process, lags, series_max).await
 }
 
 async fn gather(slot: &Rc<Slot>) -> Vec<SlotNumbers> {

@@ -6,8 +6,8 @@ use ::metrics::Snapshot;
 use coordinator::GroupCount;
 use metadata::Image;
 use protocol::{SlotIndex, Str};
+use runtime::task::Unhurried;
 
-use crate::dispatch::pause_if_long;
 use crate::shard::{LocalTopic, Partition};
 use crate::slot::{Slot, snapshot};
 
@@ -44,6 +44,7 @@ struct Health {
     offline: usize,
     under_replicated: usize,
     under_min_isr: usize,
+    uncleanable: usize,
 }
 
 /// Copies the numbers of a slot; other tasks run meanwhile, so they are of slightly different
@@ -58,6 +59,7 @@ pub async fn collect(slot: &Rc<Slot>) -> SlotNumbers {
     };
     let (image, mut health) = (slot.image(), Health::default());
     let core = slot.index.0.to_string();
+    let mut pace = Unhurried::default();
     for (place, topic) in slot.shard.topics().into_iter().enumerate() {
         if place < slot.host.metrics_series {
             traffic(&mut all.snapshot, &topic, &core);
@@ -67,26 +69,33 @@ pub async fn collect(slot: &Rc<Slot>) -> SlotNumbers {
         for partition in topic.partitions() {
             health.look_at(&image, &topic, &partition);
             all.partitions.extend(positions(&partition));
-            pause_if_long().await;
+            pace.turn().await;
         }
     }
     health.tell(&mut all.snapshot, &core);
     let bytes: u64 = all.partitions.iter().map(|it| it.bytes).sum();
     let help = "Bytes of record batches kept.";
     all.snapshot.gauge("coretide_log_bytes", help, &[("core", &core)], bytes as f64);
-    count_groups(slot, &image, &mut all.groups).await;
+    count_groups(slot, &image, &mut all.groups, &mut pace).await;
     all
 }
 
-async fn count_groups(slot: &Slot, image: &Image, groups: &mut Vec<GroupNumbers>) {
+async fn count_groups(
+    slot: &Slot,
+    image: &Image,
+    groups: &mut Vec<GroupNumbers>,
+    pace: &mut Unhurried,
+) {
     for pump in slot.groups.serving() {
         let mut last: Option<Str> = None;
         loop {
             let (page, _) = pump.look(|it| it.census(last.as_ref(), GROUPS_PER_LOOK));
             let Some(end) = page.last() else { break };
             last = Some(end.id.clone());
-            groups.extend(page.into_iter().map(|count| with_partitions(image, count)));
-            pause_if_long().await;
+            for count in page {
+                groups.push(with_partitions(image, count));
+                pace.turn().await;
+            }
         }
     }
 }
@@ -125,6 +134,7 @@ fn traffic(out: &mut Snapshot, topic: &LocalTopic, core: &str) {
 impl Health {
     fn look_at(&mut self, image: &Image, topic: &LocalTopic, partition: &Partition) {
         self.offline += usize::from(partition.is_offline());
+        self.uncleanable += usize::from(partition.log().is_ok_and(|it| it.is_uncleanable()));
         let Some(placed) = image.partition(topic.id, partition.index) else { return };
         let (replicas, in_sync) = (placed.replicas.len(), placed.in_sync.len());
         self.under_replicated += usize::from(in_sync < replicas);
@@ -144,6 +154,11 @@ impl Health {
                 "coretide_partitions_under_min_isr",
                 "Partitions with fewer replicas in sync than a write needs.",
                 self.under_min_isr,
+            ),
+            (
+                "coretide_partitions_uncleanable",
+                "Logs that are not compacted any more because damage was met in them.",
+                self.uncleanable,
             ),
         ];
         for (name, help, count) in gauges {

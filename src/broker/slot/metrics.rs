@@ -184,11 +184,6 @@ fn cleaning(out: &mut Snapshot, slot: &Slot, core: &str) {
     let help = "Largest part of a compacted log that is not compacted yet.";
     let ratio = slot.cleaning.dirty_ratio_max.get();
     out.gauge("coretide_cleaner_dirty_ratio_max", help, &labels, ratio);
-    let help = "Logs that are not compacted any more because damage was met in them.";
-    let topics = slot.shard.topics();
-    let logs = topics.iter().flat_map(|topic| topic.partitions()).filter_map(|it| it.log().ok());
-    let uncleanable = logs.filter(|log| log.is_uncleanable()).count();
-    out.gauge("coretide_partitions_uncleanable", help, &labels, uncleanable as f64);
 }
 
 /// The slot's journal of small commits.

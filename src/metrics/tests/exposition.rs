@@ -1,6 +1,6 @@
 //! The text that a Prometheus server reads.
 
-use metrics::{Counter, Histogram, Snapshot, render};
+use metrics::{Counter, Histogram, Kind, Snapshot, Text, render};
 
 #[test]
 fn counters_gauges_and_histograms_render_with_their_labels() {
@@ -62,6 +62,21 @@ fn label_values_that_contain_quotes_and_newlines_stay_one_line() {
 
     assert!(text.contains(r#"{client="a\"b\\c\nd"} 1"#), "{text}");
     assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn a_long_text_comes_in_pieces_that_end_with_a_line() {
+    let mut text = Text::default();
+    let mut family = text.family("coretide_partitions", Kind::Gauge, "Partitions.");
+    for place in 0..10_000 {
+        family.integer([("partition", &*place.to_string())], place);
+    }
+    let pieces = text.into_pieces();
+    assert!(pieces.len() > 4, "{} pieces", pieces.len());
+    assert!(pieces.iter().all(|it| it.len() < 65 << 10 && (it.is_empty() || it.ends_with('\n'))));
+    let whole = pieces.concat();
+    assert_eq!(whole.lines().count(), 10_002);
+    assert!(whole.ends_with("{partition=\"9999\"} 9999\n"), "{}", &whole[whole.len() - 80..]);
 }
 
 #[test]

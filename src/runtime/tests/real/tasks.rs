@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
-use runtime::task::{blocking, should_yield, spawn, yield_now};
+use runtime::task::{Unhurried, blocking, should_yield, spawn, yield_now};
+use runtime::time;
 
 use crate::on_core;
 
@@ -59,6 +61,28 @@ fn a_loop_over_many_things_lets_others_run_between() {
         }
         assert!(seen >= 400, "{seen} turns of others");
         done.set(true);
+    });
+}
+
+/// What comes from outside is seen although the work itself never waits for anything.
+#[test]
+fn unhurried_work_lets_the_core_look_around() {
+    on_core(|| async {
+        let came = Rc::new(Cell::new(false));
+        let seen = Rc::clone(&came);
+        spawn(async move {
+            time::sleep(Duration::from_micros(10)).await;
+            seen.set(true);
+        });
+        let (mut pace, mut turns) = (Unhurried::default(), 0);
+        // Two milliseconds of work: less than makes the core look by itself.
+        while turns < 200 {
+            let begun = std::time::Instant::now();
+            while begun.elapsed().as_micros() < 10 {}
+            pace.turn().await;
+            turns += 1;
+        }
+        assert!(came.get());
     });
 }
 
