@@ -15,6 +15,7 @@ mod log;
 mod memory;
 mod options;
 mod recovery;
+mod removals;
 mod segment;
 mod statistics;
 mod store;

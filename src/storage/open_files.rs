@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use runtime::file::{File, FsError, Mode};
 
@@ -41,6 +41,8 @@ pub struct UsedFile {
 struct State {
     files: BTreeMap<FileKey, Slot>,
     by_use: BTreeMap<u64, FileKey>,
+    /// Closed for all but those who were using them then.
+    leaving: Vec<Weak<File>>,
 }
 
 struct Slot {
@@ -99,6 +101,13 @@ impl OpenFiles {
         }
     }
 
+    /// Whether someone still uses a file that was forgotten.
+    pub fn closed_in_use(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        state.leaving.retain(|file| file.strong_count() > 0);
+        !state.leaving.is_empty()
+    }
+
     fn find(&self, key: FileKey, mode: Mode) -> Option<UsedFile> {
         let used_at = self.tick();
         let state = &mut *self.state.borrow_mut();
@@ -153,6 +162,10 @@ impl State {
     fn remove(&mut self, key: FileKey) {
         if let Some(slot) = self.files.remove(&key) {
             self.by_use.remove(&slot.used_at);
+            if Rc::strong_count(&slot.file) > 1 {
+                self.leaving.retain(|file| file.strong_count() > 0);
+                self.leaving.push(Rc::downgrade(&slot.file));
+            }
             close(slot.file);
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use protocol::Uuid;
 use runtime::file::{AlignedBuf, Block, File, FsError, Mode};
-use runtime::time::Instant;
+use runtime::time::{Instant, now};
 
 use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, RecoveryPoint};
@@ -27,6 +27,7 @@ use crate::open_files::OpenFiles;
 use crate::options::{LogOptions, StorageConfig};
 use crate::producer::ProducerLimits;
 use crate::recovery::{self, RecoveryReport};
+use crate::removals::Removals;
 use crate::statistics::StorageStats;
 
 /// The storage of one slot. Clones are the same storage.
@@ -40,6 +41,7 @@ struct Parts {
     memory: Memory,
     disk_turns: DiskTurns,
     open_files: OpenFiles,
+    removals: Removals,
     stats: Rc<StorageStats>,
     journal: OnceCell<Rc<Journal>>,
     next_log: Cell<u64>,
@@ -66,6 +68,7 @@ impl Storage {
             memory,
             disk_turns: DiskTurns::new(),
             open_files,
+            removals: Removals::default(),
             stats: Rc::default(),
             journal: OnceCell::new(),
             next_log: Cell::new(0),
@@ -249,9 +252,10 @@ impl Storage {
         runtime::fs::sync_dir(self.deleted_root()).await?;
         runtime::fs::sync_dir(self.data_dir()).await?;
         runtime::reached("log deleted: durable");
-        let removed = to.clone();
+        let (removed, storage) = (to.clone(), self.clone());
         background::start(async move {
-            if let Err(error) = runtime::fs::remove_dir_all(&removed).await {
+            let Parts { removals, open_files, .. } = &*storage.parts;
+            if let Err(error) = removals.remove_dir(open_files, &removed, now()).await {
                 tracing::warn!(%error, "a deleted partition stays until the next start");
             }
         });
@@ -347,6 +351,11 @@ impl Storage {
         self.parts.disk_turns.under_way()
     }
 
+    /// Removes a file that is opened no more, and that could have gone at `due`. Not durable.
+    pub(crate) async fn remove_file(&self, path: &Path, due: Instant) -> Result<(), FsError> {
+        self.parts.removals.remove_file(&self.parts.open_files, path, due).await
+    }
+
     pub(crate) fn open_files(&self) -> &OpenFiles {
         &self.parts.open_files
     }
@@ -374,7 +383,7 @@ impl Storage {
     /// After the wall clock has jumped by more than ten minutes, deletion by age pauses for a
     /// while: a wrong clock must not empty the topics.
     pub(crate) fn clock_has_jumped(&self, now_ms: i64) -> bool {
-        let now = runtime::time::now();
+        let now = now();
         let mut check = self.parts.clock.get();
         if let Some((then, then_ms)) = check.last {
             let passed_ms = now.since(then).as_millis() as i64;

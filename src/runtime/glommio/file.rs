@@ -49,8 +49,10 @@ impl File {
         if mode.is_sync() {
             options.custom_flags(libc::O_DSYNC);
         }
-        let opened = if mode.is_direct() {
+        let opened = if mode.is_direct() && create_new {
             Patient::new(options.dma_open(path)).await.map(Inner::Direct)
+        } else if mode.is_direct() {
+            open_direct(&options, path).await.map(Inner::Direct)
         } else {
             Patient::new(options.buffered_open(path)).await.map(Inner::Buffered)
         };
@@ -190,6 +192,12 @@ impl File {
 
     /// Cuts or extends the file to `len` bytes, durably.
     pub async fn truncate(&self, len: u64) -> Result<(), FsError> {
+        self.set_len(len).await?;
+        self.sync().await
+    }
+
+    /// The same, durable at some later time.
+    pub async fn set_len(&self, len: u64) -> Result<(), FsError> {
         // Beside the executor it goes on when nobody waits for it any more, and the descriptor may
         // be closed by then, and its number another file's.
         let descriptor = match &self.inner {
@@ -202,7 +210,7 @@ impl File {
             descriptor.try_clone_to_owned().map_err(|error| self.error("truncate", error))?;
         let truncated = blocking(move || std::fs::File::from(opened).set_len(len)).await;
         truncated.map_err(|error| self.error("truncate", error))?;
-        self.sync().await
+        Ok(())
     }
 
     /// Makes durable what was written, and the length (fdatasync).
@@ -247,6 +255,16 @@ impl File {
         }
         Ok(Unfinished { file: self })
     }
+}
+
+/// Glommio asks about the path once more when it has opened a file for direct I/O, and panics when
+/// the file was renamed or removed meanwhile. So it is given a path that stays.
+async fn open_direct(options: &OpenOptions, path: &Path) -> Result<DmaFile, GlommioError<()>> {
+    let held = Patient::new(options.buffered_open(path)).await?;
+    let same = format!("/proc/self/fd/{}", held.as_raw_fd());
+    let opened = Patient::new(options.dma_open(same)).await;
+    Patient::new(held.close()).await?;
+    opened
 }
 
 /// Poisons the file unless the operation succeeds.

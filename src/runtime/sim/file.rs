@@ -135,13 +135,19 @@ impl File {
 
     /// Cuts or extends the file to `len` bytes, durably.
     pub async fn truncate(&self, len: u64) -> Result<(), FsError> {
+        self.set_len(len).await?;
+        self.sync().await
+    }
+
+    /// The same, durable at some later time.
+    pub async fn set_len(&self, len: u64) -> Result<(), FsError> {
         let checked = self.disk().check(&self.world, DiskOp::Write, &self.path);
         self.disk().pause(&self.world).await;
         checked.map_err(|error| self.error("truncate", error))?;
         self.content("truncate")?.borrow_mut().truncate(len);
         self.inode.modified_ms.set(wall_ms());
         self.world.record("disk.truncate", &[self.inode.id, len]);
-        self.sync().await
+        Ok(())
     }
 
     /// Makes durable what was written before.

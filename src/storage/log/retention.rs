@@ -6,11 +6,12 @@
 //! any timestamp that of its file (Kafka's rules). Files are renamed at once and removed after
 //! `file.delete.delay.ms`.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::time::sleep;
+use runtime::time::{now, sleep};
 
 use super::{Log, LogInner};
 use crate::background;
@@ -231,22 +232,29 @@ impl LogInner {
                 target.push(DELETED_SUFFIX);
                 match runtime::fs::rename(&path, &target).await {
                     Ok(()) => renamed.push(target.into()),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => tracing::warn!(%error, "a deleted segment stays for now"),
                 }
             }
         }
         runtime::reached("deleted segments: renamed");
         let delay = self.options.borrow().file_delete_delay_ms.max(0) as u64;
+        let storage = self.storage.clone();
         background::start(async move {
             sleep(Duration::from_millis(delay)).await;
+            let due = now();
+            // Under its first name, which a power loss could bring back, a file stays whole.
+            match runtime::fs::sync_dir(&dir).await {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%error, "deleted segments stay until the next start");
+                    return;
+                }
+                _ => {}
+            }
             for path in renamed {
                 runtime::reached("deleted segments: one to be removed");
-                match runtime::fs::remove_file(&path).await {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        tracing::warn!(%error, "a deleted segment stays until the next start");
-                    }
-                    _ => {}
+                if let Err(error) = storage.remove_file(&path, due).await {
+                    tracing::warn!(%error, "a deleted segment stays until the next start");
                 }
             }
         });

@@ -346,6 +346,7 @@ fn run_seeds(world: World, count: u64) {
     let missed = JOURNAL_POINTS.iter().filter(|point| !reached.contains_key(**point));
     let missed: Vec<_> = missed.filter(|_| world.journal && !few).collect();
     assert!(missed.is_empty(), "never reached: {missed:?}");
+    assert!(few || reached.contains_key("removal: a file was cut"));
     assert!(few || lives > count * 4, "{lives} lives are too few");
     assert!(few || !world.power_loss || cut > 0, "no write was ever torn");
 }

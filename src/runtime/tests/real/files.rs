@@ -193,6 +193,39 @@ fn a_file_is_cut_to_its_exact_length() {
 }
 
 #[test]
+fn a_file_that_is_renamed_while_it_is_opened_is_opened_or_not_found() {
+    let dir = TempDir::on_disk("renamed");
+    let (one, other) = (dir.join("one"), dir.join("other"));
+    std::fs::write(&one, "content").unwrap();
+    on_core(move || {
+        let (one, other) = (one.clone(), other.clone());
+        async move {
+            let (mut opened, mut missing) = (0, 0);
+            for _ in 0..300 {
+                for (from, to) in [(&one, &other), (&other, &one)] {
+                    let open = File::open(from, Mode::Direct);
+                    let rename = runtime::fs::rename(from, to);
+                    let (file, renamed) = futures_lite::future::zip(open, rename).await;
+                    renamed.unwrap();
+                    match file {
+                        Ok(file) => {
+                            assert_eq!(file.size().await.unwrap(), 7);
+                            file.close().await.unwrap();
+                            opened += 1;
+                        }
+                        Err(error) => {
+                            assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+                            missing += 1;
+                        }
+                    }
+                }
+            }
+            assert_eq!(opened + missing, 600);
+        }
+    });
+}
+
+#[test]
 fn running_out_of_space_while_allocating_does_no_harm() {
     let dir = TempDir::in_memory("full");
     let path = dir.join("file");

@@ -39,6 +39,25 @@ fn few_descriptors_suffice_for_many_logs() {
     });
 }
 
+/// Such a file keeps its contents until its last user is done.
+#[test]
+fn a_forgotten_file_is_in_use_until_its_last_user_is_done() {
+    run(|dir| async move {
+        let files = OpenFiles::new(OPEN_FILES_MIN);
+        let path = dir.join("0.log");
+        File::create_new(&path, Mode::Buffered).await.unwrap().close().await.unwrap();
+        let key = (1, FileRole::Segment(0));
+        let used = files.get(key, &path, Mode::Buffered).await.unwrap();
+        assert!(!files.closed_in_use());
+        files.forget(key);
+        let other = used.share();
+        drop(used);
+        assert!(files.closed_in_use());
+        drop(other);
+        assert!(!files.closed_in_use());
+    });
+}
+
 #[test]
 fn what_was_opened_for_many_at_once_is_closed_when_they_are_done() {
     run(|dir| async move {

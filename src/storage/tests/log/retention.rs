@@ -189,6 +189,26 @@ fn records_are_deleted_up_to_any_offset_and_stay_deleted() {
 }
 
 #[test]
+fn large_segments_go_as_a_whole_too() {
+    run(|dir| async move {
+        let storage = storage(&dir);
+        let options = LogOptions { segment_bytes: 9 << 20, ..options() };
+        let log = create(&storage, options).await;
+        for number in 0..20 {
+            append(&log, &batch(number, 1, 1 << 20)).await;
+        }
+        let kept = log.delete_records(15).await.unwrap();
+        assert!(kept > 0);
+        eventually("the first segments are removed", async || {
+            let names = files(&dir).await;
+            !names.iter().any(|name| name.ends_with(".deleted") || name.contains("000000.log"))
+        })
+        .await;
+        assert_whole(&read_all(&log, 15).await, 15, 20);
+    });
+}
+
+#[test]
 fn files_of_deleted_segments_wait_for_their_delay_and_go_at_the_next_start() {
     run(|dir| async move {
         let storage = storage(&dir);
