@@ -220,8 +220,8 @@ impl Storage {
         Ok(true)
     }
 
-    /// Removes what deletions before the last stop left behind. One slot of the host does this,
-    /// once, at start.
+    /// Begins to remove what deletions before the last stop left behind, and says of how many
+    /// partitions. One slot of the host does this, once, at start.
     pub async fn finish_deletions(&self) -> Result<usize, FsError> {
         let root = self.deleted_root();
         // Made ahead: a deletion may come when there is no room for it any more.
@@ -231,7 +231,7 @@ impl Storage {
         }
         let entries = runtime::fs::list(&root).await?;
         for entry in &entries {
-            runtime::fs::remove_dir_all(root.join(&entry.name)).await?;
+            self.remove_dir_later(root.join(&entry.name));
         }
         Ok(entries.len())
     }
@@ -252,14 +252,18 @@ impl Storage {
         runtime::fs::sync_dir(self.deleted_root()).await?;
         runtime::fs::sync_dir(self.data_dir()).await?;
         runtime::reached("log deleted: durable");
-        let (removed, storage) = (to.clone(), self.clone());
+        self.remove_dir_later(to.clone());
+        Ok(to)
+    }
+
+    fn remove_dir_later(&self, dir: PathBuf) {
+        let parts = self.parts.clone();
         background::start(async move {
-            let Parts { removals, open_files, .. } = &*storage.parts;
-            if let Err(error) = removals.remove_dir(open_files, &removed, now()).await {
+            let Parts { removals, open_files, .. } = &*parts;
+            if let Err(error) = removals.remove_dir(open_files, &dir, now()).await {
                 tracing::warn!(%error, "a deleted partition stays until the next start");
             }
         });
-        Ok(to)
     }
 
     /// Lets caches go until `bytes` of the budget are free or nothing is left to let go.

@@ -5,12 +5,12 @@ use protocol::HostId;
 use runtime::fs::FsError;
 use storage::Storage;
 
-/// Removes what earlier deletions had moved away, and moves away the directories that no
+/// Begins to remove what earlier deletions had moved away, and moves away the directories that no
 /// partition of this host claims any more. Runs before any slot opens a log.
 pub async fn clear_strays(storage: &Storage, image: &Image, host: HostId) -> Result<(), FsError> {
-    let finished = storage.finish_deletions().await?;
-    if finished > 0 {
-        tracing::info!(finished, "finished deleting partitions");
+    let unfinished = storage.finish_deletions().await?;
+    if unfinished > 0 {
+        tracing::info!(unfinished, "finishing the deletion of partitions");
     }
     for (topic, index) in storage.list_logs().await? {
         let Some(id) = storage.topic_id_of(&topic, index).await else { continue };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::derived::load_register;
 use runtime::file::FsError;
 use runtime::fs::Entry;
+use runtime::time::now;
 
 use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
@@ -18,6 +19,7 @@ use crate::errors::OpenError;
 use crate::journal::LEFTOVER_FILE_NAME;
 use crate::log::parse_snapshot_name;
 use crate::segment::{REGISTER_FILE_NAME, RegisteredSegment};
+use crate::store::Storage;
 
 /// The directory's files, by what they are.
 pub struct Inventory {
@@ -131,7 +133,7 @@ impl Inventory {
     }
 
     /// Removes what unfinished writes left behind and, in the background, what deletions did.
-    pub async fn remove_leftovers(self) -> Result<(), FsError> {
+    pub async fn remove_leftovers(self, storage: &Storage) -> Result<(), FsError> {
         for name in &self.unfinished {
             match runtime::fs::remove_file(self.dir.join(name)).await {
                 // Written anew meanwhile, and renamed.
@@ -142,9 +144,11 @@ impl Inventory {
         if self.leftovers.is_empty() {
             return Ok(());
         }
+        let storage = storage.clone();
         background::start(async move {
+            let due = now();
             for name in &self.leftovers {
-                if let Err(error) = runtime::fs::remove_file(self.dir.join(name)).await {
+                if let Err(error) = storage.remove_file(&self.dir.join(name), due).await {
                     tracing::warn!(%error, "a leftover stays");
                 }
             }

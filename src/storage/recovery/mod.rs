@@ -107,7 +107,7 @@ pub async fn open(
         log.inner.sync_checkpoint().await?;
     }
     let inventory_has_cleaned_to = inventory.has_cleaned_to;
-    inventory.remove_leftovers().await?;
+    inventory.remove_leftovers(storage).await?;
     let short = report.possibly_short;
     if short && !checkpoint.possibly_short {
         log.inner.change_checkpoint(|checkpoint| checkpoint.possibly_short = true).await;
