@@ -36,6 +36,18 @@ impl Removals {
         remove_large(open_files, path, due).await.or_else(already_gone)
     }
 
+    /// Gives back what a file has that has lost its last name.
+    pub async fn remove_unnamed(
+        &self,
+        open_files: &OpenFiles,
+        file: File,
+        due: Instant,
+    ) -> Result<(), FsError> {
+        let _turn = self.turn.take().await;
+        let cut = cut_down(open_files, &file, due).await;
+        file.close().await.and(cut)
+    }
+
     /// Removes a directory and the files in it, of which none is opened any more.
     pub async fn remove_dir(
         &self,

@@ -360,6 +360,11 @@ impl Storage {
         self.parts.removals.remove_file(&self.parts.open_files, path, due).await
     }
 
+    /// Gives back what a file has that has lost its last name.
+    pub(crate) async fn remove_unnamed(&self, file: File, due: Instant) -> Result<(), FsError> {
+        self.parts.removals.remove_unnamed(&self.parts.open_files, file, due).await
+    }
+
     pub(crate) fn open_files(&self) -> &OpenFiles {
         &self.parts.open_files
     }

@@ -327,22 +327,9 @@ impl Pump {
         self.coordinator.borrow().poll_wake().unwrap_or(i64::MAX)
     }
 
-    /// Lets go of what is too old, in pieces.
-    async fn expire(&self, slot: &Slot) {
-        let mut sweep = Sweep::default();
-        while self.status.get() == Status::Serving {
-            let (next, _) =
-                self.decide(slot, |coordinator, world| coordinator.expire(world, &sweep));
-            match next {
-                Some(next) => sweep = next,
-                None => return,
-            }
-            task::yield_now().await;
-        }
-    }
-
-    /// Rings the alarms of the groups, and lets old offsets go now and then.
+    /// Rings the alarms of the groups, and now and then lets go of what is too old, in pieces.
     async fn keep_time(self: Rc<Self>, slot: Rc<Slot>) {
+        let mut sweep = None;
         let mut sweep_ms = now_ms() + slot.settings().groups.retention_check_interval_ms;
         while self.status.get() != Status::Closed {
             let hurried = self.hurried.listen();
@@ -355,7 +342,12 @@ impl Pump {
             }
             if sweep_ms <= now {
                 sweep_ms = now + slot.settings().groups.retention_check_interval_ms;
-                self.expire(&slot).await;
+                sweep = Some(Sweep::default());
+            }
+            if let (Some(piece), Status::Serving) = (sweep.take(), self.status.get()) {
+                sweep =
+                    self.decide(&slot, |coordinator, world| coordinator.expire(world, &piece)).0;
+                task::yield_now().await;
                 continue;
             }
             let pause_ms = wake_ms.min(sweep_ms).saturating_sub(now).clamp(1, PAUSE_MAX_MS);

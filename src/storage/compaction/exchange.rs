@@ -11,7 +11,7 @@
 //! segment-exchange                                         the order: written atomically
 //! <base>.log                                               .cleaned renamed over it
 //! <base>.index, .timeindex                                 likewise
-//! files of the other segments                              removed, names synced
+//! files of the other segments                              renamed, names synced; removed later
 //! sealed-segments                                          written anew
 //! segment-exchange                                         removed, names synced
 //! ```
@@ -30,11 +30,11 @@
 //! ```
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use runtime::file::FsError;
 
-use crate::directory::{Identity, SegmentFile};
+use crate::directory::{DELETED_SUFFIX, Identity, SegmentFile};
 use crate::envelope::{self, EnvelopeError, PayloadReader, Purpose};
 use crate::index::TimeEntry;
 use crate::segment::{IndexSums, Largest, REGISTER_FILE_NAME, RegisteredSegment, register};
@@ -143,8 +143,8 @@ impl Exchange {
         Ok(Exchange { identity, segment, replaced })
     }
 
-    /// The new indexes take their places, and the old segments' files go; durable when it returns.
-    /// Each step may have been done already.
+    /// The new indexes take their places, and the old segments' files lose their names; durable
+    /// when it returns. Each step may have been done already.
     pub async fn finish_files(&self, dir: &Path) -> Result<(), FsError> {
         let base = self.segment.base_offset;
         for file in [SegmentFile::OffsetIndex, SegmentFile::TimeIndex] {
@@ -153,14 +153,22 @@ impl Exchange {
         runtime::reached("exchange: indexes renamed");
         for base in &self.replaced[1..] {
             for file in SegmentFile::ALL {
-                match runtime::fs::remove_file(dir.join(file.name(*base))).await {
+                let renamed = dir.join(deleted_name(file, *base));
+                match runtime::fs::rename(dir.join(file.name(*base)), renamed).await {
                     Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                     _ => {}
                 }
             }
         }
-        runtime::reached("exchange: old segments removed");
+        runtime::reached("exchange: old segments renamed");
         runtime::fs::sync_dir(dir).await
+    }
+
+    /// What the old segments' files are called when it is finished, and then to be removed.
+    pub fn deleted_files(&self, dir: &Path) -> Vec<PathBuf> {
+        let bases = self.replaced[1..].iter();
+        let names = bases.flat_map(|base| SegmentFile::ALL.map(|file| deleted_name(file, *base)));
+        names.map(|name| dir.join(name)).collect()
     }
 
     /// The new batches take the place of the first segment's.
@@ -235,6 +243,10 @@ pub async fn finish(dir: &Path, identity: Identity) -> Result<bool, Unfinished> 
     write_register(dir, &exchange.registered(before)).await?;
     close_order(dir).await?;
     Ok(true)
+}
+
+fn deleted_name(file: SegmentFile, base: i64) -> String {
+    format!("{}{DELETED_SUFFIX}", file.name(base))
 }
 
 /// `<name>.cleaned` becomes `<name>`, unless it has already.

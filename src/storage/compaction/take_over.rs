@@ -5,16 +5,18 @@
 //! exchange began meanwhile (`LogInner::exchanges`). Nothing seals, saves an index or deletes at
 //! the same time, and no one cuts or closes the log, because the round has the clean turn.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use runtime::file::FsError;
+use runtime::file::{File, FsError, Mode};
+use runtime::time::now;
 
 use super::exchange::{Exchange, close_order, order, write_register};
 use super::new_segment::MadeSegment;
 use super::plan::Candidate;
 use super::round::CleanError;
-use crate::directory::Identity;
+use crate::background;
+use crate::directory::{Identity, SegmentFile};
 use crate::log::LogInner;
 use crate::open_files::FileRole;
 use crate::segment::{RegisteredSegment, SealedSegment};
@@ -45,6 +47,9 @@ impl LogInner {
             ordered => self.or_abort(ordered),
         }
         runtime::reached("exchange: ordered");
+        // Its last name goes with the exchange, and its blocks would go at once.
+        let first = self.segment_path(exchange.segment.base_offset, SegmentFile::Log);
+        let first = File::open(first, Mode::Buffered).await.ok();
         self.begin_exchange(&exchange);
         let renamed = exchange.rename_batches(&dir).await;
         self.or_abort(renamed);
@@ -53,6 +58,7 @@ impl LogInner {
         let finished = self.finish_exchange(&exchange, &dir).await;
         self.or_abort(finished);
         runtime::reached("exchange: done");
+        self.remove_exchanged(first, exchange.deleted_files(&dir));
         Ok(true)
     }
 
@@ -128,6 +134,23 @@ impl LogInner {
         write_register(dir, &register).await?;
         runtime::reached("exchange: register written");
         close_order(dir).await
+    }
+
+    fn remove_exchanged(&self, unnamed: Option<File>, paths: Vec<PathBuf>) {
+        let storage = self.storage.clone();
+        background::start(async move {
+            let due = now();
+            if let Some(file) = unnamed
+                && let Err(error) = storage.remove_unnamed(file, due).await
+            {
+                tracing::warn!(%error, "an old segment is given back at once");
+            }
+            for path in paths {
+                if let Err(error) = storage.remove_file(&path, due).await {
+                    tracing::warn!(%error, "an old segment stays until the next start");
+                }
+            }
+        });
     }
 
     /// Between the order and its end nobody can go back, and a start can go on.

@@ -34,7 +34,7 @@ const POINTS: [&str; 13] = [
     "exchange: ordered",
     "exchange: batches renamed",
     "exchange: indexes renamed",
-    "exchange: old segments removed",
+    "exchange: old segments renamed",
     "exchange: register written",
     "exchange: order removed",
     "exchange: done",
