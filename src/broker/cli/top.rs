@@ -44,10 +44,27 @@ pub struct TopArgs {
     json: bool,
 }
 
-/// One look at all hosts.
+/// One look at all hosts; of some perhaps only why it failed.
 struct Look {
-    pages: Vec<Page>,
+    pages: Vec<anyhow::Result<Page>>,
     at: Instant,
+}
+
+impl Look {
+    /// What keeps hosts out of the picture, if anything does.
+    fn trouble(&self) -> Option<String> {
+        let whys = self.pages.iter().filter_map(|it| it.as_ref().err());
+        let whys: Vec<String> = whys.map(|why| format!("{why:#}")).collect();
+        (!whys.is_empty()).then(|| whys.join("; "))
+    }
+
+    /// An error when no host could be looked at.
+    fn or_nothing(self) -> anyhow::Result<Look> {
+        match self.trouble() {
+            Some(why) if self.pages.iter().all(Result::is_err) => bail!("{why}"),
+            _ => Ok(self),
+        }
+    }
 }
 
 pub(super) fn run(args: TopArgs) -> anyhow::Result<()> {
@@ -55,14 +72,17 @@ pub(super) fn run(args: TopArgs) -> anyhow::Result<()> {
         bail!("--interval {}: choose 0.1 to 3600 seconds", args.interval);
     }
     let live = !args.once && !args.json && stdout().is_terminal();
-    let mut before = look(&args.admin)?;
+    let mut before = look(&args.admin).or_nothing()?;
     if live {
         return show(&args, before);
     }
     loop {
         std::thread::sleep(Duration::from_secs_f64(args.interval));
-        let after = look(&args.admin)?;
+        let after = look(&args.admin).or_nothing()?;
         let view = view(&before, &after);
+        if let Some(why) = after.trouble() {
+            eprintln!("coretide: left out: {why}");
+        }
         if args.json {
             println!("{}", view.as_json());
         } else {
@@ -78,8 +98,10 @@ pub(super) fn run(args: TopArgs) -> anyhow::Result<()> {
 }
 
 fn view(before: &Look, after: &Look) -> View {
-    let hosts: Vec<(Page, Page)> =
-        before.pages.iter().cloned().zip(after.pages.iter().cloned()).collect();
+    let both = |(before, after): (&anyhow::Result<Page>, &anyhow::Result<Page>)| {
+        Some((before.as_ref().ok()?.clone(), after.as_ref().ok()?.clone()))
+    };
+    let hosts: Vec<_> = before.pages.iter().zip(&after.pages).map(both).collect();
     View::between(&hosts, after.at - before.at)
 }
 
@@ -123,14 +145,11 @@ fn show(args: &TopArgs, mut before: Look) -> anyhow::Result<()> {
                 _ => {}
             }
         }
-        // A host that restarts is waited for.
-        match look(&args.admin) {
-            Ok(after) => {
-                shown = view(&before, &after);
-                (before, trouble) = (after, None);
-            }
-            Err(why) => trouble = Some(format!("{why:#}")),
-        }
+        // A host that restarts is waited for, and the others are shown meanwhile.
+        let after = look(&args.admin);
+        trouble = after.trouble().map(|why| format!("left out: {why}"));
+        shown = view(&before, &after);
+        before = after;
     }
 }
 
@@ -157,12 +176,22 @@ fn picture(args: &TopArgs, view: &View, trouble: Option<&str>) -> anyhow::Result
     Ok(out.flush()?)
 }
 
-fn look(admin: &[String]) -> anyhow::Result<Look> {
-    let pages = admin.iter().map(|address| {
+/// At all hosts at the same time: one that does not answer holds up no other.
+fn look(admin: &[String]) -> Look {
+    let page = |address: &str| {
         let text = get(address).with_context(|| format!("the metrics of {address}"))?;
         Ok(Page::parse(&text)?)
+    };
+    let at = Instant::now();
+    let pages = std::thread::scope(|scope| {
+        let looks: Vec<_> = admin.iter().map(|it| scope.spawn(move || page(it))).collect();
+        let joined = looks.into_iter().map(|it| match it.join() {
+            Ok(page) => page,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
     });
-    Ok(Look { pages: pages.collect::<anyhow::Result<_>>()?, at: Instant::now() })
+    Look { pages, at }
 }
 
 /// `GET /metrics`, of a server that closes the connection behind its answer.
@@ -181,7 +210,7 @@ fn get(address: &str) -> anyhow::Result<String> {
     Ok(body.to_owned())
 }
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(3);
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 const COLUMNS: usize = 80;
 const ROWS_PRINTED: usize = 1000;

@@ -18,7 +18,12 @@ pub async fn keep_pulse(slot: Rc<Slot>) {
         {
             return;
         }
-        slot.metrics.delay.record_nanos(time::now().since(due).as_nanos() as u64);
+        let late = time::now().since(due);
+        slot.metrics.delay.record_nanos(late.as_nanos() as u64);
+        if late >= STALL {
+            let ms = late.as_millis() as u64;
+            tracing::warn!(core = slot.index.0, ms, "the core made no progress for a while");
+        }
         let now = runtime::stats();
         let alive = now.alive.saturating_sub(before.alive);
         if alive >= UTILISATION_OVER {
@@ -33,5 +38,7 @@ pub async fn keep_pulse(slot: Rc<Slot>) {
     }
 }
 
+/// As long as what `coretide_core_stalls` counts.
+const STALL: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_millis(100);
 const UTILISATION_OVER: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use broker::top::{Page, View, draw};
 fn view() -> View {
     let before = Page::parse(include_str!("top/before.txt")).unwrap();
     let after = Page::parse(include_str!("top/after.txt")).unwrap();
-    View::between(&[(before, after)], Duration::from_secs(2))
+    View::between(&[Some((before, after))], Duration::from_secs(2))
 }
 
 fn picture(columns: usize, rows: usize) -> Vec<String> {
@@ -78,7 +78,7 @@ fn scripts_get_numbers() {
 fn a_restart_makes_no_negative_rates() {
     let before = Page::parse(include_str!("top/after.txt")).unwrap();
     let after = Page::parse(include_str!("top/before.txt")).unwrap();
-    let view = View::between(&[(before, after)], Duration::from_secs(2));
+    let view = View::between(&[Some((before, after))], Duration::from_secs(2));
     assert!(view.cores.iter().all(|it| it.requests >= 0.0 && it.bytes_in >= 0.0));
 }
 
@@ -92,10 +92,13 @@ fn what_is_no_page_is_refused() {
 }
 
 #[test]
-fn several_hosts_are_told_apart() {
+fn several_hosts_are_told_apart_and_one_without_metrics_is_left_out() {
     let page = || Page::parse(include_str!("top/after.txt")).unwrap();
-    let view = View::between(&[(page(), page()), (page(), page())], Duration::from_secs(1));
+    let view = View::between(
+        &[Some((page(), page())), None, Some((page(), page()))],
+        Duration::from_secs(1),
+    );
     let names: Vec<_> = view.cores.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(names, ["0/0", "0/1", "1/0", "1/1"]);
+    assert_eq!(names, ["0/0", "0/1", "2/0", "2/1"]);
     assert_eq!(view.topics.len(), 3);
 }

@@ -83,11 +83,13 @@ struct Span<'a> {
 }
 
 impl View {
-    /// Of each host a look before and one after; `elapsed` lies between them.
-    pub fn between(hosts: &[(Page, Page)], elapsed: Duration) -> View {
+    /// Of each host that could be looked at, a look before and one after; `elapsed` lies between
+    /// them.
+    pub fn between(hosts: &[Option<(Page, Page)>], elapsed: Duration) -> View {
         let mut view = View::default();
         let mut topics: BTreeMap<String, Topic> = BTreeMap::new();
-        for (number, (before, after)) in hosts.iter().enumerate() {
+        for (number, host) in hosts.iter().enumerate() {
+            let Some((before, after)) = host else { continue };
             let span = Span { before, after, seconds: elapsed.as_secs_f64().max(1e-3) };
             view.health.add(after);
             for core in after.values("coretide_core_uptime_seconds_total", "core") {

@@ -131,10 +131,13 @@ fn why_idle(view: &GroupView, member: &MemberView, topics: &Topics) -> Option<St
         |other: &&MemberView| other.topics.iter().flatten().any(|topic| subscribed.contains(topic));
     let takers = view.members.iter().filter(shares).count();
     Some(match takers > partitions {
-        true => format!(
-            "{takers} members share the {partitions} partitions of {names}; \
-            more partitions, or fewer members"
-        ),
+        true => {
+            let share = match partitions {
+                1 => "the only partition".to_owned(),
+                many => format!("the {many} partitions"),
+            };
+            format!("{takers} members share {share} of {names}; more partitions, or fewer members")
+        }
         false => format!("the assignor {} gave it none of {names}", view.assignor),
     })
 }
