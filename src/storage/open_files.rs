@@ -43,6 +43,10 @@ struct State {
     by_use: BTreeMap<u64, FileKey>,
     /// Closed for all but those who were using them then.
     leaving: Vec<Weak<File>>,
+    /// How often files were forgotten.
+    forgotten: u64,
+    /// For each file that is being opened, how often that had been when it began.
+    opening: BTreeMap<u64, usize>,
 }
 
 struct Slot {
@@ -66,12 +70,18 @@ impl OpenFiles {
         if let Some(file) = self.find(key, mode) {
             return Ok(file);
         }
+        let opening = Opening::begin(&self.state);
         let file = Rc::new(File::open(path, mode).await?);
         // Someone else may have opened it meanwhile.
         if let Some(file) = self.find(key, mode) {
             return Ok(file);
         }
-        self.insert(key, Rc::clone(&file), mode);
+        if opening.is_current() {
+            self.insert(key, Rc::clone(&file), mode);
+        } else {
+            // It may be the one that was forgotten: then it has another name now, or none.
+            self.state.borrow_mut().leaving.push(Rc::downgrade(&file));
+        }
         Ok(self.used(file))
     }
 
@@ -87,7 +97,9 @@ impl OpenFiles {
 
     /// Closes the file as soon as nobody uses it.
     pub fn forget(&self, key: FileKey) {
-        self.state.borrow_mut().remove(key);
+        let mut state = self.state.borrow_mut();
+        state.forgotten += 1;
+        state.remove(key);
     }
 
     /// Closes all files of a log.
@@ -95,17 +107,19 @@ impl OpenFiles {
         let first = (log, FileRole::Checkpoint);
         let last = (log, FileRole::Segment(i64::MAX));
         let mut state = self.state.borrow_mut();
+        state.forgotten += 1;
         let keys: Vec<FileKey> = state.files.range(first..=last).map(|(key, _)| *key).collect();
         for key in keys {
             state.remove(key);
         }
     }
 
-    /// Whether someone still uses a file that was forgotten.
+    /// Whether someone still uses a file that was forgotten, or may be about to.
     pub fn closed_in_use(&self) -> bool {
         let mut state = self.state.borrow_mut();
         state.leaving.retain(|file| file.strong_count() > 0);
-        !state.leaving.is_empty()
+        let first = state.opening.first_key_value().map(|(begun, _)| *begun);
+        !state.leaving.is_empty() || first.is_some_and(|begun| begun < state.forgotten)
     }
 
     fn find(&self, key: FileKey, mode: Mode) -> Option<UsedFile> {
@@ -129,6 +143,38 @@ impl OpenFiles {
     fn tick(&self) -> u64 {
         self.clock.set(self.clock.get() + 1);
         self.clock.get()
+    }
+}
+
+/// A file that is being opened.
+struct Opening<'a> {
+    state: &'a RefCell<State>,
+    begun: u64,
+}
+
+impl Opening<'_> {
+    fn begin(state: &RefCell<State>) -> Opening<'_> {
+        let begun = state.borrow().forgotten;
+        *state.borrow_mut().opening.entry(begun).or_default() += 1;
+        Opening { state, begun }
+    }
+
+    /// Nothing was forgotten since it began.
+    fn is_current(&self) -> bool {
+        self.state.borrow().forgotten == self.begun
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut state = self.state.borrow_mut();
+        let left = state.opening.get_mut(&self.begun).map(|count| {
+            *count -= 1;
+            *count
+        });
+        if left == Some(0) {
+            state.opening.remove(&self.begun);
+        }
     }
 }
 

@@ -5,100 +5,162 @@
 //! part of a second.
 //!
 //! Law: a slot removes one file at a time, in steps, and rests after each for a multiple of the
-//! time it took; whoever removes more than fits into that is let go faster. A file that someone
-//! still reads loses its name only, and its blocks with the last reader.
+//! time it took; what has waited for long is removed faster. A file that someone still reads loses
+//! its name only, and its blocks with the last reader. Single files go before those of whole
+//! directories.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use runtime::file::{File, FsError, Mode};
+use runtime::fs::Entry;
 use runtime::time::{Instant, now, sleep};
 
-use crate::log::Turn;
+use crate::background;
 use crate::open_files::OpenFiles;
 
-/// The removals of a slot, one after the other.
-#[derive(Default)]
+/// What a slot has to remove. What is left when the process ends goes at the next start.
 pub struct Removals {
-    turn: Turn,
+    open_files: Rc<OpenFiles>,
+    files: RefCell<VecDeque<(Going, Instant)>>,
+    dirs: RefCell<VecDeque<(PathBuf, Instant)>>,
+    at_work: Cell<bool>,
+}
+
+/// Something that is opened no more.
+pub enum Going {
+    File(PathBuf),
+    /// It has lost its last name.
+    Unnamed(File),
+}
+
+/// A directory whose files go one by one.
+struct Emptied {
+    dir: PathBuf,
+    due: Instant,
+    left: Vec<Entry>,
 }
 
 impl Removals {
-    /// Removes a file that is opened no more, and that could have gone at `due`. Not durable.
-    pub async fn remove_file(
-        &self,
-        open_files: &OpenFiles,
-        path: &Path,
-        due: Instant,
-    ) -> Result<(), FsError> {
-        let _turn = self.turn.take().await;
-        remove_large(open_files, path, due).await.or_else(already_gone)
+    pub fn new(open_files: Rc<OpenFiles>) -> Removals {
+        let at_work = Cell::new(false);
+        Removals { open_files, files: RefCell::default(), dirs: RefCell::default(), at_work }
     }
 
-    /// Gives back what a file has that has lost its last name.
-    pub async fn remove_unnamed(
-        &self,
-        open_files: &OpenFiles,
-        file: File,
-        due: Instant,
-    ) -> Result<(), FsError> {
-        let _turn = self.turn.take().await;
-        let cut = cut_down(open_files, &file, due).await;
+    /// Removes them in the background, not durably.
+    pub fn add(self: &Rc<Self>, going: impl IntoIterator<Item = Going>) {
+        let due = now();
+        self.files.borrow_mut().extend(going.into_iter().map(|it| (it, due)));
+        self.work();
+    }
+
+    /// Removes a directory and the files in it in the background, not durably.
+    pub fn add_dir(self: &Rc<Self>, dir: PathBuf) {
+        self.dirs.borrow_mut().push_back((dir, now()));
+        self.work();
+    }
+
+    fn work(self: &Rc<Self>) {
+        if !self.at_work.replace(true) {
+            let removals = self.clone();
+            background::start(async move { removals.remove_all().await });
+        }
+    }
+
+    async fn remove_all(&self) {
+        let mut emptied: Option<Emptied> = None;
+        loop {
+            let file = self.files.borrow_mut().pop_front();
+            let done = match (file, emptied.take()) {
+                (Some((going, due)), waiting) => {
+                    emptied = waiting;
+                    self.remove(going, due).await
+                }
+                (None, Some(mut dir)) => match self.remove_one_of(&mut dir).await {
+                    Ok(true) => {
+                        emptied = Some(dir);
+                        Ok(())
+                    }
+                    ended => ended.map(drop),
+                },
+                (None, None) => {
+                    let Some((dir, due)) = self.dirs.borrow_mut().pop_front() else { break };
+                    let listed = runtime::fs::list(&dir).await;
+                    listed.map(|left| emptied = Some(Emptied { dir, due, left }))
+                }
+            };
+            match done {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%error, "what was deleted stays until the next start");
+                }
+                _ => {}
+            }
+        }
+        self.at_work.set(false);
+    }
+
+    async fn remove(&self, going: Going, due: Instant) -> Result<(), FsError> {
+        match going {
+            Going::File(path) => {
+                runtime::reached("removal: a file");
+                // Whatever hinders this, the file can go as a whole.
+                if let Ok(file) = File::open(&path, Mode::Buffered).await {
+                    drop(self.cut_down(file, due).await);
+                }
+                remove_whole(&path, due).await
+            }
+            Going::Unnamed(file) => self.cut_down(file, due).await,
+        }
+    }
+
+    /// False when nothing is left of the directory.
+    async fn remove_one_of(&self, emptied: &mut Emptied) -> Result<bool, FsError> {
+        match emptied.left.pop() {
+            None => runtime::fs::remove_dir_all(&emptied.dir).await.map(|()| false),
+            Some(entry) if entry.is_dir => Ok(true),
+            Some(entry) => {
+                let path = emptied.dir.join(&entry.name);
+                let removed = match entry.len > STEP_BYTES {
+                    true => self.remove(Going::File(path), emptied.due).await,
+                    false => remove_whole(&path, emptied.due).await,
+                };
+                removed.map(|()| true)
+            }
+        }
+    }
+
+    async fn cut_down(&self, file: File, due: Instant) -> Result<(), FsError> {
+        let cut = self.cut_open(&file, due).await;
         file.close().await.and(cut)
     }
 
-    /// Removes a directory and the files in it, of which none is opened any more.
-    pub async fn remove_dir(
-        &self,
-        open_files: &OpenFiles,
-        dir: &Path,
-        due: Instant,
-    ) -> Result<(), FsError> {
-        for entry in runtime::fs::list(dir).await? {
-            let path = dir.join(&entry.name);
-            if entry.is_dir {
-                continue;
-            } else if entry.len > STEP_BYTES {
-                self.remove_file(open_files, &path, due).await?;
-            } else {
-                let _turn = self.turn.take().await;
-                remove_small(&path, due).await.or_else(already_gone)?;
+    async fn cut_open(&self, file: &File, due: Instant) -> Result<(), FsError> {
+        let mut size = file.size().await?;
+        for _ in 0..READER_WAITS_MAX {
+            if size > STEP_BYTES && self.open_files.closed_in_use() {
+                sleep(READER_WAIT).await;
             }
         }
-        runtime::fs::remove_dir_all(dir).await
+        while size > STEP_BYTES && !self.open_files.closed_in_use() {
+            let begun = now();
+            size -= STEP_BYTES;
+            file.set_len(size).await?;
+            runtime::reached("removal: a file was cut");
+            rest(begun, due).await;
+        }
+        Ok(())
     }
 }
 
-async fn remove_large(open_files: &OpenFiles, path: &Path, due: Instant) -> Result<(), FsError> {
-    let file = File::open(path, Mode::Buffered).await?;
-    let cut = cut_down(open_files, &file, due).await;
-    file.close().await?;
-    cut?;
-    remove_small(path, due).await
-}
-
-async fn cut_down(open_files: &OpenFiles, file: &File, due: Instant) -> Result<(), FsError> {
-    let mut size = file.size().await?;
-    while size > STEP_BYTES && !open_files.closed_in_use() {
-        let begun = now();
-        size -= STEP_BYTES;
-        file.set_len(size).await?;
-        runtime::reached("removal: a file was cut");
-        rest(begun, due).await;
-    }
-    Ok(())
-}
-
-async fn remove_small(path: &Path, due: Instant) -> Result<(), FsError> {
+async fn remove_whole(path: &Path, due: Instant) -> Result<(), FsError> {
     let begun = now();
-    runtime::fs::remove_file(path).await?;
+    let removed = runtime::fs::remove_file(path).await;
     rest(begun, due).await;
-    Ok(())
-}
-
-fn already_gone(error: FsError) -> Result<(), FsError> {
-    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    removed
 }
 
 async fn rest(begun: Instant, due: Instant) {
@@ -112,3 +174,6 @@ async fn rest(begun: Instant, due: Instant) {
 const STEP_BYTES: u64 = if cfg!(sim) { 16 << 10 } else { 4 << 20 };
 /// The rest after a step, in times of the step, up to which lateness.
 const RESTS: [(Duration, u32); 2] = [(Duration::from_secs(10), 4), (Duration::from_secs(60), 1)];
+/// How often, and how long each time, a reader is waited for who may have the file open.
+const READER_WAITS_MAX: u32 = 20;
+const READER_WAIT: Duration = Duration::from_millis(10);

@@ -40,8 +40,8 @@ struct Parts {
     config: StorageConfig,
     memory: Memory,
     disk_turns: DiskTurns,
-    open_files: OpenFiles,
-    removals: Removals,
+    open_files: Rc<OpenFiles>,
+    removals: Rc<Removals>,
     stats: Rc<StorageStats>,
     journal: OnceCell<Rc<Journal>>,
     next_log: Cell<u64>,
@@ -62,13 +62,14 @@ impl Storage {
     pub fn new(config: StorageConfig) -> Storage {
         let memory =
             Memory::new(config.budget.clone(), config.cache_bytes_max, config.index_bytes_max);
-        let open_files = OpenFiles::new(config.open_files_max);
+        let open_files = Rc::new(OpenFiles::new(config.open_files_max));
+        let removals = Rc::new(Removals::new(open_files.clone()));
         let parts = Parts {
             config,
             memory,
             disk_turns: DiskTurns::new(),
             open_files,
-            removals: Removals::default(),
+            removals,
             stats: Rc::default(),
             journal: OnceCell::new(),
             next_log: Cell::new(0),
@@ -231,7 +232,7 @@ impl Storage {
         }
         let entries = runtime::fs::list(&root).await?;
         for entry in &entries {
-            self.remove_dir_later(root.join(&entry.name));
+            self.parts.removals.add_dir(root.join(&entry.name));
         }
         Ok(entries.len())
     }
@@ -252,18 +253,8 @@ impl Storage {
         runtime::fs::sync_dir(self.deleted_root()).await?;
         runtime::fs::sync_dir(self.data_dir()).await?;
         runtime::reached("log deleted: durable");
-        self.remove_dir_later(to.clone());
+        self.parts.removals.add_dir(to.clone());
         Ok(to)
-    }
-
-    fn remove_dir_later(&self, dir: PathBuf) {
-        let parts = self.parts.clone();
-        background::start(async move {
-            let Parts { removals, open_files, .. } = &*parts;
-            if let Err(error) = removals.remove_dir(open_files, &dir, now()).await {
-                tracing::warn!(%error, "a deleted partition stays until the next start");
-            }
-        });
     }
 
     /// Lets caches go until `bytes` of the budget are free or nothing is left to let go.
@@ -355,14 +346,8 @@ impl Storage {
         self.parts.disk_turns.under_way()
     }
 
-    /// Removes a file that is opened no more, and that could have gone at `due`. Not durable.
-    pub(crate) async fn remove_file(&self, path: &Path, due: Instant) -> Result<(), FsError> {
-        self.parts.removals.remove_file(&self.parts.open_files, path, due).await
-    }
-
-    /// Gives back what a file has that has lost its last name.
-    pub(crate) async fn remove_unnamed(&self, file: File, due: Instant) -> Result<(), FsError> {
-        self.parts.removals.remove_unnamed(&self.parts.open_files, file, due).await
+    pub(crate) fn removals(&self) -> &Rc<Removals> {
+        &self.parts.removals
     }
 
     pub(crate) fn open_files(&self) -> &OpenFiles {

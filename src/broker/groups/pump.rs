@@ -340,7 +340,7 @@ impl Pump {
                 task::yield_now().await;
                 continue;
             }
-            if sweep_ms <= now {
+            if sweep.is_none() && sweep_ms <= now {
                 sweep_ms = now + slot.settings().groups.retention_check_interval_ms;
                 sweep = Some(Sweep::default());
             }

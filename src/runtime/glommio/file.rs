@@ -264,7 +264,15 @@ async fn open_direct(options: &OpenOptions, path: &Path) -> Result<DmaFile, Glom
     let same = format!("/proc/self/fd/{}", held.as_raw_fd());
     let opened = Patient::new(options.dma_open(same)).await;
     Patient::new(held.close()).await?;
-    opened
+    match opened {
+        // There is no /proc here: then it has to be the name.
+        Err(GlommioError::EnhancedIoError { source, .. } | GlommioError::IoError(source))
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            Patient::new(options.dma_open(path)).await
+        }
+        opened => opened,
+    }
 }
 
 /// Poisons the file unless the operation succeeds.

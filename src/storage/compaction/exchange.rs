@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 
 use runtime::file::FsError;
 
-use crate::directory::{DELETED_SUFFIX, Identity, SegmentFile};
+use crate::directory::{Identity, SegmentFile, deleted_name};
 use crate::envelope::{self, EnvelopeError, PayloadReader, Purpose};
 use crate::index::TimeEntry;
 use crate::segment::{IndexSums, Largest, REGISTER_FILE_NAME, RegisteredSegment, register};
@@ -145,30 +145,28 @@ impl Exchange {
 
     /// The new indexes take their places, and the old segments' files lose their names; durable
     /// when it returns. Each step may have been done already.
-    pub async fn finish_files(&self, dir: &Path) -> Result<(), FsError> {
+    /// Gives what is to be removed now.
+    pub async fn finish_files(&self, dir: &Path) -> Result<Vec<PathBuf>, FsError> {
         let base = self.segment.base_offset;
         for file in [SegmentFile::OffsetIndex, SegmentFile::TimeIndex] {
             take_place(dir, &file.name(base)).await?;
         }
         runtime::reached("exchange: indexes renamed");
+        let mut renamed = Vec::new();
         for base in &self.replaced[1..] {
             for file in SegmentFile::ALL {
-                let renamed = dir.join(deleted_name(file, *base));
-                match runtime::fs::rename(dir.join(file.name(*base)), renamed).await {
-                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                    _ => {}
+                let name = file.name(*base);
+                let target = dir.join(deleted_name(&name));
+                match runtime::fs::rename(dir.join(name), &target).await {
+                    Ok(()) => renamed.push(target),
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
                 }
             }
         }
         runtime::reached("exchange: old segments renamed");
-        runtime::fs::sync_dir(dir).await
-    }
-
-    /// What the old segments' files are called when it is finished, and then to be removed.
-    pub fn deleted_files(&self, dir: &Path) -> Vec<PathBuf> {
-        let bases = self.replaced[1..].iter();
-        let names = bases.flat_map(|base| SegmentFile::ALL.map(|file| deleted_name(file, *base)));
-        names.map(|name| dir.join(name)).collect()
+        runtime::fs::sync_dir(dir).await?;
+        Ok(renamed)
     }
 
     /// The new batches take the place of the first segment's.
@@ -243,10 +241,6 @@ pub async fn finish(dir: &Path, identity: Identity) -> Result<bool, Unfinished> 
     write_register(dir, &exchange.registered(before)).await?;
     close_order(dir).await?;
     Ok(true)
-}
-
-fn deleted_name(file: SegmentFile, base: i64) -> String {
-    format!("{}{DELETED_SUFFIX}", file.name(base))
 }
 
 /// `<name>.cleaned` becomes `<name>`, unless it has already.

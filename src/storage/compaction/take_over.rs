@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use runtime::file::{File, FsError, Mode};
-use runtime::time::now;
 
 use super::exchange::{Exchange, close_order, order, write_register};
 use super::new_segment::MadeSegment;
 use super::plan::Candidate;
 use super::round::CleanError;
-use crate::background;
 use crate::directory::{Identity, SegmentFile};
 use crate::log::LogInner;
 use crate::open_files::FileRole;
+use crate::removals::Going;
 use crate::segment::{RegisteredSegment, SealedSegment};
 
 impl LogInner {
@@ -55,10 +54,13 @@ impl LogInner {
         self.or_abort(renamed);
         self.install_exchanged(&exchange, made);
         runtime::reached("exchange: batches renamed");
-        let finished = self.finish_exchange(&exchange, &dir).await;
-        self.or_abort(finished);
+        let old = match self.finish_exchange(&exchange, &dir).await {
+            Ok(old) => old,
+            Err(error) => self.abort(&error.path.clone(), &error),
+        };
         runtime::reached("exchange: done");
-        self.remove_exchanged(first, exchange.deleted_files(&dir));
+        let unnamed = first.map(Going::Unnamed);
+        self.storage.removals().add(unnamed.into_iter().chain(old.into_iter().map(Going::File)));
         Ok(true)
     }
 
@@ -125,32 +127,21 @@ impl LogInner {
         self.storage.memory().on_index_loaded(self, base_offset, bytes);
     }
 
-    async fn finish_exchange(&self, exchange: &Exchange, dir: &Path) -> Result<(), FsError> {
-        exchange.finish_files(dir).await?;
+    /// Gives the old segments' files, to be removed.
+    async fn finish_exchange(
+        &self,
+        exchange: &Exchange,
+        dir: &Path,
+    ) -> Result<Vec<PathBuf>, FsError> {
+        let old = exchange.finish_files(dir).await?;
         let register: Vec<RegisteredSegment> = {
             let state = self.state.borrow();
             state.sealed.iter().filter_map(SealedSegment::registered).collect()
         };
         write_register(dir, &register).await?;
         runtime::reached("exchange: register written");
-        close_order(dir).await
-    }
-
-    fn remove_exchanged(&self, unnamed: Option<File>, paths: Vec<PathBuf>) {
-        let storage = self.storage.clone();
-        background::start(async move {
-            let due = now();
-            if let Some(file) = unnamed
-                && let Err(error) = storage.remove_unnamed(file, due).await
-            {
-                tracing::warn!(%error, "an old segment is given back at once");
-            }
-            for path in paths {
-                if let Err(error) = storage.remove_file(&path, due).await {
-                    tracing::warn!(%error, "an old segment stays until the next start");
-                }
-            }
-        });
+        close_order(dir).await?;
+        Ok(old)
     }
 
     /// Between the order and its end nobody can go back, and a start can go on.

@@ -78,6 +78,8 @@ impl Log {
         let from = log.dir.borrow().clone();
         let to = log.storage.move_to_deleted(&from, identity).await?;
         *log.dir.borrow_mut() = to;
+        // Whoever began to open a file before closes it when done.
+        log.storage.open_files().forget_log(log.number);
         Ok(())
     }
 }

@@ -11,13 +11,14 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use runtime::time::{now, sleep};
+use runtime::time::sleep;
 
 use super::{Log, LogInner};
 use crate::background;
-use crate::directory::{DELETED_SUFFIX, SegmentFile};
+use crate::directory::{SegmentFile, deleted_name};
 use crate::errors::{DeleteRecordsError, ReadError};
 use crate::open_files::FileRole;
+use crate::removals::Going;
 use crate::segment::Largest;
 
 /// What a retention pass did.
@@ -225,38 +226,32 @@ impl LogInner {
     async fn remove_files_later(self: &Rc<Self>, bases: Vec<i64>) {
         let dir = self.dir.borrow().clone();
         let mut renamed: Vec<PathBuf> = Vec::new();
-        for base in bases {
+        for &base in &bases {
             for file in SegmentFile::ALL {
-                let path = dir.join(file.name(base));
-                let mut target = path.clone().into_os_string();
-                target.push(DELETED_SUFFIX);
-                match runtime::fs::rename(&path, &target).await {
-                    Ok(()) => renamed.push(target.into()),
+                let name = file.name(base);
+                let target = dir.join(deleted_name(&name));
+                match runtime::fs::rename(dir.join(name), &target).await {
+                    Ok(()) => renamed.push(target),
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => tracing::warn!(%error, "a deleted segment stays for now"),
                 }
             }
         }
+        // Whoever began to open them before, and has only now, closes them when done.
+        for base in &bases {
+            self.storage.open_files().forget((self.number, FileRole::Segment(*base)));
+        }
         runtime::reached("deleted segments: renamed");
         let delay = self.options.borrow().file_delete_delay_ms.max(0) as u64;
-        let storage = self.storage.clone();
+        let log = self.clone();
         background::start(async move {
             sleep(Duration::from_millis(delay)).await;
-            let due = now();
             // Under its first name, which a power loss could bring back, a file stays whole.
             match runtime::fs::sync_dir(&dir).await {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    tracing::warn!(%error, "deleted segments stay until the next start");
-                    return;
-                }
+                Err(error) if error.kind() != ErrorKind::NotFound => log.abort(&dir, &error),
                 _ => {}
             }
-            for path in renamed {
-                runtime::reached("deleted segments: one to be removed");
-                if let Err(error) = storage.remove_file(&path, due).await {
-                    tracing::warn!(%error, "a deleted segment stays until the next start");
-                }
-            }
+            log.storage.removals().add(renamed.into_iter().map(Going::File));
         });
     }
 }

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use super::derived::load_register;
 use runtime::file::FsError;
 use runtime::fs::Entry;
-use runtime::time::now;
 
-use crate::background;
 use crate::checkpoint::{CHECKPOINT_FILE_NAME, Checkpoint, CheckpointError, Newest, RecoveryPoint};
 use crate::compaction::CLEANED_TO_FILE_NAME;
 use crate::compaction::exchange::CLEANED_SUFFIX;
@@ -18,6 +16,7 @@ use crate::epochs::EPOCHS_FILE_NAME;
 use crate::errors::OpenError;
 use crate::journal::LEFTOVER_FILE_NAME;
 use crate::log::parse_snapshot_name;
+use crate::removals::Going;
 use crate::segment::{REGISTER_FILE_NAME, RegisteredSegment};
 use crate::store::Storage;
 
@@ -144,15 +143,10 @@ impl Inventory {
         if self.leftovers.is_empty() {
             return Ok(());
         }
-        let storage = storage.clone();
-        background::start(async move {
-            let due = now();
-            for name in &self.leftovers {
-                if let Err(error) = storage.remove_file(&self.dir.join(name), due).await {
-                    tracing::warn!(%error, "a leftover stays");
-                }
-            }
-        });
+        // Under its first name, which a power loss could bring back, a file stays whole.
+        runtime::fs::sync_dir(&self.dir).await?;
+        let paths = self.leftovers.iter().map(|name| self.dir.join(name));
+        storage.removals().add(paths.map(Going::File));
         Ok(())
     }
 }

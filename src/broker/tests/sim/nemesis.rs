@@ -184,6 +184,10 @@ impl Nemesis<'_> {
         let died = simulation.run_until(|s| !s.is_running(server), DEATH_MAX);
         match simulation.exited(server) {
             Some(Exit::Failed(_)) => {}
+            // Nobody needs what is being removed.
+            None if op == DiskOp::Write && disk.last_fault().contains("deleted") => {
+                self.run.reach("a removal failed");
+            }
             other => {
                 let hit = disk.last_fault();
                 self.run.find(format!("after a failed {hit}: ended {died}, {other:?}"));
