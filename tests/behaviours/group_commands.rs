@@ -119,7 +119,7 @@ fn an_idle_member_is_explained() {
     });
     let [member] = idle(&described).try_into().unwrap();
     let why = member["idle_because"].as_str().unwrap();
-    assert!(why.contains("2 members share the 1 partitions"), "{why}");
+    assert!(why.contains("2 members share the only partition"), "{why}");
     let printed = run_well(&["group", "describe", &name, "--bootstrap", &broker.bootstrap()], "");
     assert!(printed.contains("members: 2, of which 1 idle"), "{printed}");
     assert!(printed.contains("is idle: 2 members"), "{printed}");
