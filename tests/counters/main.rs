@@ -50,7 +50,7 @@ const LOADS: &[Load] = &[
         arguments: "produce --connections 64 --records-per-batch 1",
         requests: 20_000,
         records_per_request: 1,
-        limits: Limits { calls: 2.0, allocations: 24.0, bytes_per_byte: 18.0, copies: 3.3 },
+        limits: Limits { calls: 2.0, allocations: 24.0, bytes_per_byte: 18.0, copies: 3.6 },
     },
     Load {
         name: "hundred",
