@@ -18,12 +18,6 @@ pub const DELETED_DIR_NAME: &str = "deleted";
 /// Behind the name of a segment's file that is going to be removed.
 pub const DELETED_SUFFIX: &str = ".deleted";
 
-/// What a file is renamed to that is to be removed later. No other file has ever had that name: a
-/// removal that comes late finds nothing else there.
-pub fn deleted_name(name: &str) -> String {
-    format!("{name}.{:016x}{DELETED_SUFFIX}", runtime::time::random_u64())
-}
-
 /// Whose directory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {

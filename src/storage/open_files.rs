@@ -80,7 +80,7 @@ impl OpenFiles {
             self.insert(key, Rc::clone(&file), mode);
         } else {
             // It may be the one that was forgotten: then it has another name now, or none.
-            self.state.borrow_mut().leaving.push(Rc::downgrade(&file));
+            self.state.borrow_mut().leave(&file);
         }
         Ok(self.used(file))
     }
@@ -209,11 +209,16 @@ impl State {
         if let Some(slot) = self.files.remove(&key) {
             self.by_use.remove(&slot.used_at);
             if Rc::strong_count(&slot.file) > 1 {
-                self.leaving.retain(|file| file.strong_count() > 0);
-                self.leaving.push(Rc::downgrade(&slot.file));
+                self.leave(&slot.file);
             }
             close(slot.file);
         }
+    }
+
+    /// Someone else still uses the file.
+    fn leave(&mut self, file: &Rc<File>) {
+        self.leaving.retain(|file| file.strong_count() > 0);
+        self.leaving.push(Rc::downgrade(file));
     }
 
     /// Closes files that nobody uses, the longest idle first, as long as there are more than `max`.

@@ -38,18 +38,18 @@ pub struct Counted {
 }
 
 pub fn count(load: &Load) -> Counted {
-    let address = free_address();
+    let (address, admin) = (free_address(), free_address());
     let given = Given {
         data_dir: Some(directory(&format!("inside-{}", load.name))),
         listen: Some(address.to_string()),
         cores: Some("0".to_owned()),
-        admin_listen: Some("none".to_owned()),
+        admin_listen: Some(admin.to_string()),
         ..Given::default()
     };
     let config = given.resolve().unwrap();
     // It runs until this process ends: what it does without load is next to nothing.
     std::thread::spawn(move || broker::startup::serve(config).unwrap());
-    load.prepare(address);
+    load.prepare(address, admin);
     let before = (COUNT.load(Ordering::SeqCst), BYTES.load(Ordering::SeqCst));
     let moved = load.run(address);
     let count = COUNT.load(Ordering::SeqCst) - before.0;

@@ -1,6 +1,7 @@
 //! A load, what each of its messages may cost, and a way to make it.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -9,6 +10,8 @@ use serde_json::Value;
 pub struct Load {
     pub name: &'static str,
     pub partitions: u32,
+    /// Its commits go to the journal, which a new broker has only after some seconds.
+    pub journaled: bool,
     /// Of `coretide bench`.
     pub arguments: &'static str,
     /// About so many, in which the setting up of the run disappears.
@@ -49,14 +52,22 @@ pub struct Moved {
 
 impl Load {
     /// Fills the topic, if the load reads.
-    pub fn prepare(&self, address: SocketAddr) {
+    pub fn prepare(&self, address: SocketAddr, admin: SocketAddr) {
         let create = format!("--partitions {}", self.partitions);
         let fill = format!("produce --records 8000 --batch-bytes 64KiB --connections 8 {create}");
         if self.arguments.starts_with("consume") {
             bench(address, self.name, &fill);
         } else {
             // Once, so that everything that happens only once is over.
-            bench(address, self.name, &format!("{} --records 2000 {create}", self.arguments));
+            let once = format!("{} --records 2000 {create}", self.arguments);
+            bench(address, self.name, &once);
+            for _ in 0..TRIES_MAX {
+                if !self.journaled || counter(admin, "journaled_commits") > 0.0 {
+                    return;
+                }
+                bench(address, self.name, &once);
+            }
+            panic!("{}: nothing goes to the journal", self.name);
         }
     }
 
@@ -82,6 +93,17 @@ fn bench(address: SocketAddr, topic: &str, line: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A counter of the broker's only core, as its metrics page has it.
+pub fn counter(admin: SocketAddr, name: &str) -> f64 {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let name = format!("coretide_{name}_total{{core=\"0\"}} ");
+    let line = page.lines().find_map(|line| line.strip_prefix(&*name));
+    line.unwrap_or_else(|| panic!("no {name}in:\n{page}")).parse().unwrap()
+}
+
 /// Where a broker of this test may listen.
 pub fn free_address() -> SocketAddr {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -94,5 +116,7 @@ pub fn directory(name: &str) -> PathBuf {
     drop(std::fs::remove_dir_all(&path));
     path
 }
+
+const TRIES_MAX: usize = 150;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_coretide");

@@ -39,6 +39,7 @@ const LOADS: &[Load] = &[
     Load {
         name: "large",
         partitions: 8,
+        journaled: false,
         arguments: "produce --connections 8 --batch-bytes 64KiB",
         requests: 2_000,
         records_per_request: 62,
@@ -47,14 +48,16 @@ const LOADS: &[Load] = &[
     Load {
         name: "small",
         partitions: 64,
+        journaled: true,
         arguments: "produce --connections 64 --records-per-batch 1",
         requests: 20_000,
         records_per_request: 1,
-        limits: Limits { calls: 2.0, allocations: 24.0, bytes_per_byte: 18.0, copies: 3.6 },
+        limits: Limits { calls: 2.0, allocations: 24.0, bytes_per_byte: 18.0, copies: 3.3 },
     },
     Load {
         name: "hundred",
         partitions: 16,
+        journaled: false,
         arguments: "produce --connections 16 --batch-bytes 16KiB --record-size 100",
         requests: 4_000,
         records_per_request: 151,
@@ -63,6 +66,7 @@ const LOADS: &[Load] = &[
     Load {
         name: "single",
         partitions: 1,
+        journaled: true,
         arguments: "produce --connections 1 --in-flight 1 --records-per-batch 1",
         requests: 1_000,
         records_per_request: 1,
@@ -71,6 +75,7 @@ const LOADS: &[Load] = &[
     Load {
         name: "fetch",
         partitions: 8,
+        journaled: false,
         arguments: "consume --connections 8 --repeat --partition-bytes 64KiB",
         requests: 2_000,
         records_per_request: 62,

@@ -1,8 +1,6 @@
 //! A broker in a process of its own, whose core is traced: every system call it makes is counted,
 //! and it says how much it has copied.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::load::{Load, PROGRAM, directory, free_address};
+use crate::load::{Load, PROGRAM, counter, directory, free_address};
 
 pub struct Traced {
     /// System calls of the core for each request.
@@ -32,28 +30,17 @@ pub fn count(load: &Load) -> Traced {
     // SAFETY: prctl is async-signal-safe, and nothing else happens between fork and exec.
     unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
     let mut broker = Ended(command.spawn().unwrap());
-    load.prepare(address);
-    let copied_before = copied(admin);
-    let counter = Counter::start(core_of(&broker.0));
+    load.prepare(address, admin);
+    let copied_before = counter(admin, "copied_bytes");
+    let traced = Counter::start(core_of(&broker.0));
     let moved = load.run(address);
-    let calls = counter.calls.load(Ordering::SeqCst);
-    let copied = copied(admin) - copied_before;
+    let calls = traced.calls.load(Ordering::SeqCst);
+    let copied = counter(admin, "copied_bytes") - copied_before;
     broker.0.kill().unwrap();
-    counter.finish();
+    traced.finish();
     drop(broker);
     drop(std::fs::remove_dir_all(data));
     Traced { calls: calls as f64 / moved.requests, copies: copied / moved.bytes }
-}
-
-/// What the broker's metrics page says.
-fn copied(admin: SocketAddr) -> f64 {
-    let mut stream = TcpStream::connect(admin).unwrap();
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
-    let name = "coretide_copied_bytes_total{core=\"0\"} ";
-    let line = page.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("no {name}in:\n{page}")).parse().unwrap()
 }
 
 struct Ended(Child);

@@ -34,9 +34,10 @@ use std::path::{Path, PathBuf};
 
 use runtime::file::FsError;
 
-use crate::directory::{Identity, SegmentFile, deleted_name};
+use crate::directory::{Identity, SegmentFile};
 use crate::envelope::{self, EnvelopeError, PayloadReader, Purpose};
 use crate::index::TimeEntry;
+use crate::removals::set_aside;
 use crate::segment::{IndexSums, Largest, REGISTER_FILE_NAME, RegisteredSegment, register};
 
 /// Name of the order file in the partition's directory.
@@ -155,13 +156,7 @@ impl Exchange {
         let mut renamed = Vec::new();
         for base in &self.replaced[1..] {
             for file in SegmentFile::ALL {
-                let name = file.name(*base);
-                let target = dir.join(deleted_name(&name));
-                match runtime::fs::rename(dir.join(name), &target).await {
-                    Ok(()) => renamed.push(target),
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
-                }
+                renamed.extend(set_aside(dir, &file.name(*base)).await?);
             }
         }
         runtime::reached("exchange: old segments renamed");

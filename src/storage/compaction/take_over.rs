@@ -54,10 +54,8 @@ impl LogInner {
         self.or_abort(renamed);
         self.install_exchanged(&exchange, made);
         runtime::reached("exchange: batches renamed");
-        let old = match self.finish_exchange(&exchange, &dir).await {
-            Ok(old) => old,
-            Err(error) => self.abort(&error.path.clone(), &error),
-        };
+        let finished = self.finish_exchange(&exchange, &dir).await;
+        let old = self.or_abort(finished);
         runtime::reached("exchange: done");
         let unnamed = first.map(Going::Unnamed);
         self.storage.removals().add(unnamed.into_iter().chain(old.into_iter().map(Going::File)));
@@ -145,9 +143,7 @@ impl LogInner {
     }
 
     /// Between the order and its end nobody can go back, and a start can go on.
-    fn or_abort(&self, done: Result<(), FsError>) {
-        if let Err(error) = done {
-            self.abort(&error.path.clone(), &error);
-        }
+    fn or_abort<T>(&self, done: Result<T, FsError>) -> T {
+        done.unwrap_or_else(|error| self.abort(&error.path.clone(), &error))
     }
 }

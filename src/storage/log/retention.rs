@@ -15,10 +15,10 @@ use runtime::time::sleep;
 
 use super::{Log, LogInner};
 use crate::background;
-use crate::directory::{SegmentFile, deleted_name};
+use crate::directory::SegmentFile;
 use crate::errors::{DeleteRecordsError, ReadError};
 use crate::open_files::FileRole;
-use crate::removals::Going;
+use crate::removals::{Going, set_aside};
 use crate::segment::Largest;
 
 /// What a retention pass did.
@@ -228,11 +228,8 @@ impl LogInner {
         let mut renamed: Vec<PathBuf> = Vec::new();
         for &base in &bases {
             for file in SegmentFile::ALL {
-                let name = file.name(base);
-                let target = dir.join(deleted_name(&name));
-                match runtime::fs::rename(dir.join(name), &target).await {
-                    Ok(()) => renamed.push(target),
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                match set_aside(&dir, &file.name(base)).await {
+                    Ok(aside) => renamed.extend(aside),
                     Err(error) => tracing::warn!(%error, "a deleted segment stays for now"),
                 }
             }

@@ -18,6 +18,11 @@ const EIO: i32 = 5;
 /// How long an orderly stop may take.
 const STOP_MAX: Duration = Duration::from_secs(30);
 
+/// Whether a fault hit a segment that was deleted, or the directory of a deleted partition.
+fn is_being_removed(fault: &str) -> bool {
+    fault.ends_with(".deleted") || fault.contains("/data/deleted/")
+}
+
 /// How soon after a failed write the server has to be gone.
 const DEATH_MAX: Duration = Duration::from_secs(2);
 
@@ -185,7 +190,7 @@ impl Nemesis<'_> {
         match simulation.exited(server) {
             Some(Exit::Failed(_)) => {}
             // Nobody needs what is being removed.
-            None if op == DiskOp::Write && disk.last_fault().contains("deleted") => {
+            None if op == DiskOp::Write && is_being_removed(&disk.last_fault()) => {
                 self.run.reach("a removal failed");
             }
             other => {

@@ -33,7 +33,8 @@ impl Memory {
     fn holds_only(&self, value: u8) -> bool {
         // SAFETY: so many bytes are allocated, and all have a value.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.layout.size()) };
-        bytes.iter().all(|byte| *byte == value)
+        // Each is like the one before it: one comparison, quick without optimisation too.
+        bytes[0] == value && bytes[1..] == bytes[..bytes.len() - 1]
     }
 
     fn is_of(&self, stretch: &Stretch) -> bool {
@@ -108,7 +109,7 @@ fn buffers_do_not_overlap() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
         let mut held: Vec<(u8, Memory)> = Vec::new();
         let mut total = 0;
-        for step in 0..3_000_u32 {
+        for step in 0..20_000_u32 {
             let size = (1 + random.next_u32() as usize % 256) << 12;
             if total + size <= BYTES / 2 {
                 held.push((step as u8, Memory::filled(size, step as u8)));

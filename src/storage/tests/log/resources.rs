@@ -1,10 +1,13 @@
 //! Descriptors, memory and space.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use runtime::file::{File, Mode};
 use storage::open_files::{FileRole, OpenFiles};
 use storage::{LogOptions, OPEN_FILES_MIN, Storage, StorageConfig};
 
-use crate::harness::{NOW_MS, TOPIC_ID, assert_whole, batch, options, read_all, run};
+use crate::harness::{NOW_MS, TOPIC_ID, assert_whole, batch, eventually, options, read_all, run};
 
 #[test]
 fn few_descriptors_suffice_for_many_logs() {
@@ -54,6 +57,34 @@ fn a_forgotten_file_is_in_use_until_its_last_user_is_done() {
         drop(used);
         assert!(files.closed_in_use());
         drop(other);
+        assert!(!files.closed_in_use());
+    });
+}
+
+/// It may have lost its name meanwhile: then it is its user's only, and goes with him.
+#[test]
+fn a_file_that_is_forgotten_while_it_is_opened_is_not_kept() {
+    run(|dir| async move {
+        let files = Rc::new(OpenFiles::new(OPEN_FILES_MIN));
+        let path = dir.join("0.log");
+        File::create_new(&path, Mode::Buffered).await.unwrap().close().await.unwrap();
+        let key = (1, FileRole::Segment(0));
+        let opened = Rc::new(RefCell::new(None));
+        runtime::task::spawn({
+            let (files, opened) = (files.clone(), opened.clone());
+            async move {
+                let used = files.get(key, &path, Mode::Buffered).await.unwrap();
+                *opened.borrow_mut() = Some(used);
+            }
+        });
+        runtime::task::yield_now().await;
+        assert!(opened.borrow().is_none() && !files.closed_in_use(), "it is being opened");
+        files.forget(key);
+        assert!(files.closed_in_use());
+        eventually("it is open", async || opened.borrow().is_some()).await;
+        assert!(files.closed_in_use());
+        assert_eq!(files.count(), 0);
+        drop(opened.take());
         assert!(!files.closed_in_use());
     });
 }
